@@ -42,9 +42,9 @@ class Bytes {
 std::vector<float> parse(std::string_view file, size_t length) {
   constexpr uint32_t kPcm = 1, kExtensible = 0xFFFE;
   Bytes bytes(file);
-  if (bytes.take(4) != "RIFF") throw DataError("is no WAV file");
+  if (bytes.take(4) != "RIFF") throw DataError("is not a WAV file");
   bytes.take(4);
-  if (bytes.take(4) != "WAVE") throw DataError("is no WAV file");
+  if (bytes.take(4) != "WAVE") throw DataError("is not a WAV file");
   uint32_t channels = 0, bits = 0;
   while (!bytes.empty()) {
     const std::string_view kind = bytes.take(4);

@@ -1142,7 +1142,7 @@ def a_profile_is_opened_from_files(browser, api, server, program):
     browser.until("the dropped one", lambda: browser.run("return [...document.querySelectorAll('.boxes.profile tbody tr')].map((row) => row.textContent)")[:2],
                   ["0host-010 ms8 ms0 ms1 ms2 ms0.0 %", "1host-110 ms9 ms0 ms1 ms2 ms100.0 %"])
     browser.run(DROP, [["broken.json", "{"]])
-    browser.until("no JSON", lambda: browser.text(".error:not([hidden])"), "broken.json is no JSON.")
+    browser.until("no JSON", lambda: browser.text(".error:not([hidden])"), "broken.json is not valid JSON.")
     browser.run(DROP, [["other.json", '{"a": 1}']])
     browser.until("another file", lambda: browser.text(".error:not([hidden])"), "other.json is neither a profile of 'gallop profile --json' nor a trace.")
     browser.run(DROP, [["odd.json", '{"phases": [], "layers": [], "operators": []}']])

@@ -56,7 +56,7 @@ std::optional<Advice> not_recordable(const Facts& facts) {
   if (facts.settings.why_not_compiled.empty()) return std::nullopt;
   return Advice{
       .finding = "Steps run eagerly, and cannot be compiled: " + facts.settings.why_not_compiled,
-      .remedy = "No option changes that; the model would have to be written without it"};
+      .remedy = "No option changes this; the model would have to be written without that operator"};
 }
 
 std::optional<Advice> low_precision(const Facts& facts) {
@@ -131,7 +131,7 @@ std::optional<Advice> small_batch(const Facts& facts) {
 
 std::optional<Advice> recomputation(const Facts& facts) {
   return from_trial(facts, "train.activation_checkpointing={every: 0}",
-                    "Activations are computed again in the backward pass, and there is memory to "
+                    "Activations are recomputed in the backward pass, and there is memory to "
                     "keep them",
                     "Set train.activation_checkpointing.every to 0, and its memory to none");
 }
@@ -164,7 +164,7 @@ std::optional<Advice> slow_layer(const Facts& facts) {
                     "limit a step would be {:.2f} times as fast",
                     slowest->name, percent(share), percent(slowest->limit / slowest->seconds()),
                     speedup_without(facts.profile.share_of(possible))),
-                .remedy = "No option changes that; a larger batch may suit the machine better"};
+                .remedy = "No option changes this; a larger batch may suit the machine better"};
 }
 
 std::optional<Advice> optimizer_share(const Facts& facts) {
@@ -176,7 +176,7 @@ std::optional<Advice> optimizer_share(const Facts& facts) {
                              "batch of {}",
                              percent(share), facts.settings.batch_size),
       .remedy = fmt::format("Update less often: train.gradient_accumulation={} with a batch of "
-                            "{}, and a learning rate for it",
+                            "{}, and a suitable learning rate",
                             more * facts.settings.micro_batches, more * facts.settings.batch_size),
       .options = {fmt::format("train.gradient_accumulation={}",
                               more * facts.settings.micro_batches),

@@ -146,7 +146,7 @@ std::optional<Advice> loader_in_training_thread(const Facts& facts) {
   if (!threads) return std::nullopt;
   return measured(
       facts,
-      {.finding = fmt::format("{}, which the training's thread prepares itself", wait_text(facts)),
+      {.finding = fmt::format("{}, which the training thread prepares itself", wait_text(facts)),
        .remedy = fmt::format("Set data.threads to {}", *threads),
        .options = {fmt::format("data.threads={}", *threads)},
        .gain = gain_with(facts, loading_of(facts), static_cast<double>(*threads))});

@@ -51,17 +51,18 @@ std::optional<Advice> unused_parameters(const Facts& facts) {
     if (layer != nullptr) seconds += layer->seconds();
   }
   const double share = facts.profile.share_of(seconds);
-  return Advice{.finding = fmt::format(
-                    "The loss does not depend on {} parameter{} ({}), whose layers take "
-                    "{} of the step: {}",
-                    names.size(), names.size() == 1 ? "" : "s",
-                    format_bytes(facts.model.unused_bytes), percent(share), some_of(names)),
-                .remedy =
-                    "Remove these layers from the model; train.freeze saves the memory of their "
-                    "optimizer state alone",
-                .gain = {.low = speedup_without(share),
-                         .high = speedup_without(1.2 * share),
-                         .basis = "the time without them, and without what reads their output"}};
+  return Advice{
+      .finding =
+          fmt::format("The loss does not depend on {} parameter{} ({}), whose layers take "
+                      "{} of the step: {}",
+                      names.size(), names.size() == 1 ? "" : "s",
+                      format_bytes(facts.model.unused_bytes), percent(share), some_of(names)),
+      .remedy =
+          "Remove these layers from the model; train.freeze saves only the memory of their "
+          "optimizer state",
+      .gain = {.low = speedup_without(share),
+               .high = speedup_without(1.2 * share),
+               .basis = "the time without them, and without what reads their output"}};
 }
 
 std::optional<Advice> bias_before_norm(const Facts& facts) {
@@ -73,7 +74,7 @@ std::optional<Advice> bias_before_norm(const Facts& facts) {
       .finding = fmt::format("A batch norm subtracts the mean, and {} with it", some_of(names)),
       .remedy =
           "Leave these biases out of the model (bias: false), or freeze them with "
-          "train.freeze; what is trained is the same",
+          "train.freeze; the trained function is the same",
       .options = {option},
       .gain = trial == nullptr ? Gain() : gain_of(facts, *trial)};
 }
@@ -100,10 +101,10 @@ std::optional<Advice> layer_sizes(const Facts& facts) {
   if (found.size() > 1) {
     std::vector<std::string> others;
     for (size_t i = 1; i < found.size(); ++i) others.push_back(found[i]->layer);
-    finding += fmt::format("; so it is with {}", some_of(others));
+    finding += fmt::format("; the same applies to {}", some_of(others));
   }
   return Advice{.finding = std::move(finding),
-                .remedy = "Change the sizes in the model, which is another model then",
+                .remedy = "Change these sizes; this changes the model",
                 .gain = {.low = speedup_without(saved / 2),
                          .high = speedup_without(saved),
                          .basis = "measured for each layer alone"}};

@@ -74,7 +74,7 @@ std::string longer_interval(const std::string& interval, int64_t times) {
   const char* const end = interval.data() + interval.size();
   const auto [stop, error] = std::from_chars(interval.data(), end, count);
   if (error != std::errc() || stop == end) {
-    throw InternalError("advise: '" + interval + "' is no interval");
+    throw InternalError("advise: '" + interval + "' is not an interval");
   }
   std::string unit(*stop == ' ' ? stop + 1 : stop, end);
   if (unit == "epoch" || unit == "step") unit += 's';
@@ -96,7 +96,7 @@ Advice less_often(const Phase& phase, double left, const std::string& what,
 
 std::optional<Advice> verification(const Facts& facts) {
   if (!facts.settings.verifies) return std::nullopt;
-  return Advice{.finding = "train.compile is verify, so that steps are computed once more",
+  return Advice{.finding = "train.compile is verify, so steps are computed a second time",
                 .remedy = "Set train.compile to true once they have been verified",
                 .options = {"train.compile=true"},
                 .gain = {.low = 1, .high = 1, .basis = ""}};
@@ -242,16 +242,15 @@ std::optional<Advice> rank_skew(const Facts& facts) {
                                              slowest->rank, percent(slowest->last_into_collectives))
                                : std::string();
   return Advice{
-      .finding = fmt::format("Rank {} on {} computes {:.2f} ms of a step, and rank {} {:.2f} ms, a "
+      .finding = fmt::format("Rank {} on {} computes {:.2f} ms per step, and rank {} {:.2f} ms, a "
                              "skew of {}{}",
                              slowest->rank, slowest->host, 1e3 * slowest->compute, fastest->rank,
                              1e3 * fastest->compute, percent(skew), last),
       .remedy = fmt::format("All wait for the slowest one: look for other programs, fewer cores or "
                             "a lower clock rate on {}",
                             slowest->host),
-      .gain = {.low = 1,
-               .high = speedup_without(excess),
-               .basis = "if all computed as long as the mean"}};
+      .gain = {
+          .low = 1, .high = speedup_without(excess), .basis = "if all ranks took the mean time"}};
 }
 
 std::optional<Advice> other_programs(const Facts& facts) {
@@ -269,8 +268,8 @@ std::optional<Advice> other_programs(const Facts& facts) {
   const double yielding = facts.settings.threads > 1 ? 1.5 : 1;
   return Advice{
       .finding = fmt::format("Other programs keep {:.1f} of {} cores busy", others, facts.cores),
-      .remedy = "Stop them; no option of the training would help",
-      .gain = {.low = gain, .high = yielding * gain, .basis = "their share of these cores"}};
+      .remedy = "Stop them; no option would help",
+      .gain = {.low = gain, .high = yielding * gain, .basis = "their fraction of these cores"}};
 }
 
 std::optional<Advice> numa_nodes(const Facts& facts) {
@@ -279,11 +278,11 @@ std::optional<Advice> numa_nodes(const Facts& facts) {
   // Fewer threads may be on one node.
   if (facts.settings.threads <= facts.cores / nodes) return std::nullopt;
   return Advice{
-      .finding = fmt::format("{} threads of one process compute on {} NUMA nodes, so that they "
+      .finding = fmt::format("{} threads of one process compute on {} NUMA nodes, so they "
                              "read much of their memory from another node",
                              facts.settings.threads, nodes),
-      .remedy = fmt::format("Train with a process for each node (gallop launch -n {} train ...), "
-                            "which shares the batch among them",
+      .remedy = fmt::format("Train with one process per node (gallop launch -n {} train ...), "
+                            "among which the batch is divided",
                             nodes)};
 }
 
@@ -299,7 +298,7 @@ std::optional<Advice> huge_pages(const Facts& facts) {
                              format_bytes(bytes)),
       .remedy =
           "As root, write madvise to /sys/kernel/mm/transparent_hugepage/enabled; no option "
-          "of the training would help"};
+          "would help"};
 }
 
 std::optional<Advice> uneven_steps(const Facts& facts) {

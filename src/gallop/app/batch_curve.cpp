@@ -59,7 +59,7 @@ std::string why_suggested(const FoundBatch& found) {
     text += fmt::format(", the critical batch is {}",
                         format_count(static_cast<int64_t>(*found.critical)));
   } else if (found.noise_takes) {
-    text += fmt::format("; the critical batch was not measured, which would take {}",
+    text += fmt::format("; the critical batch was not measured, as that would take {}",
                         format_duration(*found.noise_takes));
   }
   if (found.is_uncertain()) {

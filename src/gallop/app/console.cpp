@@ -152,7 +152,7 @@ class TextConsole final : public train::Observer {
 
   void evaluating() override {
     if (style_ == ConsoleStyle::kLive)
-      rewrite(fmt::format("evaluating on the {} part", labels_.part));
+      rewrite(fmt::format("evaluating on the {} split", labels_.part));
   }
 
   void evaluated(const EvaluationEvent& event) override {

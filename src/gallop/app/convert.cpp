@@ -108,7 +108,8 @@ ExitCode run_convert(const CommandContext& /*command*/, const std::vector<std::s
   if (parsed.run.ends_with(".json")) return convert_space(parsed);
   const fs::path file(parsed.file);
   if (!parsed.file.ends_with(kEnding)) {
-    throw UsageError(fmt::format("{}: the name must end in {}", printable(parsed.file), kEnding));
+    throw UsageError(
+        fmt::format("{}: the output file must end in {}", printable(parsed.file), kEnding));
   }
   refuse_existing(parsed);
   const fs::path folder = find_checkpoint(parsed.runs, parsed.run, parsed.checkpoint);

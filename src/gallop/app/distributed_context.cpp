@@ -13,8 +13,8 @@ void require_alone(const char* command) {
   const launch::World world = launch::read_world(launch::process_environment());
   if (world.size == 1) return;
   throw UsageError(fmt::format(
-      "'gallop {0}' needs a single process, but {3} started this as process {1} of {2}; only "
-      "'gallop train' supports several",
+      "'gallop {0}' runs in a single process, but {3} started this one as rank {1} of {2}; start "
+      "it without a launcher",
       command, world.rank, world.size, world.starter));
 }
 

@@ -107,7 +107,7 @@ void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluat
 
 void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
   for (size_t i = 0; i < runs.size(); ++i) {
-    fmt::print("{} at step {}, {} part{}, {} {}\n", runs[i].folder.string(),
+    fmt::print("{} at step {}, {} split{}, {} {}\n", runs[i].folder.string(),
                format_count(runs[i].step()), part.name,
                part.in_rectangles() ? " in rectangles" : "",
                format_count(evaluation.each[i].tally.count), item_of(runs[i].inputs));
@@ -252,7 +252,7 @@ bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
       ->take_all();
   parser
       .add_option("--metric", arguments.metrics,
-                  "a metric to show besides those of the recipe; may be given more than once")
+                  "a metric to show besides those of the recipe; may be repeated")
       ->expected(1)
       ->take_all();
   parser.add_option("--runs", arguments.runs_folder, "folder of the runs");

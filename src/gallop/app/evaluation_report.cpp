@@ -98,7 +98,7 @@ void add_overlays(ReportPage& page, const fs::path& folder, const track::Evaluat
 void prepare_report_folder(const fs::path& folder, bool is_of_run) {
   if (!is_of_run && !track::is_report_folder(folder)) {
     throw UsageError(
-        fmt::format("--report: {} is not empty and no earlier report; give a new folder",
+        fmt::format("--report: {} is not empty and not an earlier report; specify a new folder",
                     printable(folder.string())));
   }
   make_folders(folder);

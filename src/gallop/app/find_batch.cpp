@@ -83,7 +83,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
                     "training steps before the gradient noise scale is measured; 100 by default");
   parser.add_option("--svg", arguments.svg, "write the curves to this SVG file");
   parser.add_flag("--json", arguments.json, "print JSON");
-  parser.add_option("--runs", arguments.trial.runs, "folder of the runs, for a teacher");
+  parser.add_option("--runs", arguments.trial.runs,
+                    "folder of the runs, for train.distill.teacher");
   parser.add_option("--probe", arguments.trial.probe)->group("");
   std::vector<std::string> rest = args;
   arguments.trial.overrides = take_overrides(rest);

@@ -25,8 +25,9 @@ data::Part chosen_part(const data::DataModule& data, const std::string& word,
                        const fs::path& folder) {
   if (word.empty()) return data.validation ? data::Part::kValidation : data::Part::kTest;
   if (const auto part = data::part_of_word(word)) return *part;
-  throw UsageError(fmt::format("--part is '{}', and must be train, validation or test; {} has them",
-                               printable(word), folder.string()));
+  throw UsageError(
+      fmt::format("--part must be train, validation or test, not '{}'; {} has these splits",
+                  printable(word), folder.string()));
 }
 
 ResolvedRecipe recipe_of(const Registries& registries, const fs::path& run) {
@@ -69,7 +70,7 @@ class Sums {
     }
     const auto row = static_cast<size_t>(known->second);
     if (values.labels[row] != label) {
-      throw UsageError(fmt::format("the label of '{}' in {} is not that of an earlier run",
+      throw UsageError(fmt::format("the label of '{}' in {} differs from that in an earlier run",
                                    printable(name), sample.split->run.folder.string()));
     }
     float* const sums = values.probabilities.data() + known->second * values.classes;
@@ -109,7 +110,7 @@ PredictedSplit open_predicted_split(const Registries& registries, const std::str
   const train::MetricTask task = metric_task(inputs, own.tasks);
   if (task.target != train::MetricTask::Target::kClasses || task.per_element) {
     throw UsageError(fmt::format(
-        "label errors are found in data whose samples have one class each; the task of {} is {}",
+        "label errors can be found only in data with one class per sample; the task of {} is {}",
         split.run.folder.string(), inputs.task));
   }
   Recipe recipe = split.run.recipe.recipe;

@@ -17,7 +17,7 @@ void LibtorchWarnings::process(const c10::Warning& warning) {
       op.empty() ? "LibTorch: " + text.substr(0, text.find('\n'))
                  : fmt::format(
                        "{} has no deterministic implementation on a GPU: results are not "
-                       "repeatable bit for bit, also not those of a resumed run",
+                       "repeatable bit for bit, not even those of a resumed run",
                        op);
   if (reported_.insert(line).second) report_(line);
 }

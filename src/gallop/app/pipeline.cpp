@@ -50,9 +50,13 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
           "          gallop pipeline zbv --ranks 4 --micro-batches 8 --svg zbv.svg",
       "gallop pipeline");
   parser.add_option("SCHEDULE", arguments.schedule, "one of the schedules above");
-  parser.add_option("--ranks", arguments.ranks, "processes, each with a part of the layers; 4")
+  parser
+      .add_option("--ranks", arguments.ranks,
+                  "number of ranks, each with some of the layers; 4 by default")
       ->check(CLI::Range(1, 4096));
-  parser.add_option("--micro-batches", arguments.micro_batches, "micro-batches per batch; 8")
+  parser
+      .add_option("--micro-batches", arguments.micro_batches,
+                  "micro-batches per batch; 8 by default")
       ->check(CLI::Range(1, 65536));
   parser
       .add_option("--stages-per-rank", arguments.stages_per_rank,

@@ -67,7 +67,7 @@ const PluginDescriptor& open_plugin(const fs::path& file) {
   const auto* const descriptor = static_cast<const PluginDescriptor*>(symbol);
   if (descriptor == nullptr || descriptor->magic != kPluginMagic || descriptor->abi != kAbi) {
     throw UsageError(fmt::format(
-        "plug-in {}: its symbol gallop_plugin is not what the macro GALLOP_PLUGIN makes", name));
+        "plug-in {}: its symbol gallop_plugin was not defined by the macro GALLOP_PLUGIN", name));
   }
   return *descriptor;
 }

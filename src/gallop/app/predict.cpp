@@ -24,8 +24,8 @@ void require_options_of_texts(const CLI::App& parser, const TrainedModel& run) {
   for (const char* option : {"--length", "--temperature", "--seed", "--output"}) {
     if (parser.count(option) == 0) continue;
     throw UsageError(
-        fmt::format("{} has no meaning for {}, whose task is {}; name a file of texts, "
-                    "or give --prompt TEXT",
+        fmt::format("{} does not apply to {}, whose task is {}; specify a text file "
+                    "or --prompt TEXT",
                     option, run.folder.string(), run.inputs.task));
   }
 }
@@ -44,10 +44,10 @@ void require_fitting_options(const CLI::App& parser, const TrainedModel& run) {
     throw UsageError(fmt::format(
         "{} is for {} models, and {} was trained on {}; {}", option, is_text ? "image" : "text",
         run.folder.string(), is_text ? "text" : run.inputs.kind,
-        is_text ? "give --prompt TEXT or text files to continue"
+        is_text ? "specify --prompt TEXT or text files to continue"
         : run.inputs.is_images()
-            ? "name image files, or --data with a folder of them"
-            : "name files of tables, or --data with a part of the run's data"));
+            ? "specify image files, or --data with a folder of them"
+            : "specify table files, or --data with a split of the run's data"));
   }
 }
 

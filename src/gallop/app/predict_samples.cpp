@@ -125,7 +125,7 @@ ExitCode predict_samples(TrainedModel& run, const PredictRequest& request) {
   const bool is_images = run.inputs.is_images();
   check_output(run, request);
   if (!request.files.empty() && !request.data.empty()) {
-    throw UsageError(fmt::format("give either files or --data {}, not both", request.data));
+    throw UsageError(fmt::format("specify either files or --data {}, not both", request.data));
   }
   if (request.files.empty() && request.data.empty()) {
     throw UsageError(is_images ? "no input images; for example: gallop predict RUN photo.jpg, or a "

@@ -87,8 +87,8 @@ class TextPredictor {
     if (units.empty()) throw DataError("the text is empty");
     const auto most = static_cast<size_t>(run_.inputs.context);
     if (units.size() <= most) return;
-    print_error("gallop: warning: {}: of {} {} the model uses only the first {}\n", printable(name),
-                units.size(), tokenizer_.unit(), most);
+    print_error("gallop: warning: {}: has {} {}, of which the model uses only the first {}\n",
+                printable(name), units.size(), tokenizer_.unit(), most);
     units.resize(most);
   }
 
@@ -134,7 +134,7 @@ ExitCode predict_texts(TrainedModel& run, const PredictRequest& request) {
   const int sources = (request.files.empty() ? 0 : 1) + (request.data.empty() ? 0 : 1) +
                       (request.prompt.empty() ? 0 : 1);
   if (sources > 1) {
-    throw UsageError("give either files, --data or --prompt, not several of them");
+    throw UsageError("specify only one of files, --data and --prompt");
   }
   if (sources == 0) {
     throw UsageError(

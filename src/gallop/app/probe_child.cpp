@@ -61,7 +61,7 @@ ProbeResult run_probe(const std::vector<std::string>& arguments,
     const std::string last = error_line(std::move(text));
     throw Error(is_known ? static_cast<ExitCode>(end.exit_code) : ExitCode::kDevice,
                 is_known ? last
-                         : fmt::format("a process that was to probe a batch {}. {}", end.describe(),
+                         : fmt::format("the process that measured a batch {}. {}", end.describe(),
                                        printable(last)));
   }
   return result;

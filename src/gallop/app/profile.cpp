@@ -43,7 +43,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Train some steps of a recipe and show where their time goes: waiting for data, forward,\n"
       "backward, the optimizer, each layer and operator, compared with the limits of this\n"
-      "machine. Then list changes to the recipe and the speedup to expect from each. Nothing is\n"
+      "machine. Then list changes to the recipe with the speedup to expect from each. Nothing is\n"
       "stored, and no run folder is created.\n\n"
       "Example: gallop profile cifar10 data.path=pictures --trace step.json",
       "gallop profile");

@@ -231,8 +231,7 @@ std::string profile_document(const Session& session, const advise::Facts& facts,
 
 void require_profiled_device(const Session& session, const char* what) {
   if (session.device().is_cpu()) return;
-  throw UsageError(fmt::format(
-      "{} knows the times and limits of CPUs only so far; give train.device=cpu", what));
+  throw UsageError(fmt::format("{} supports only CPUs so far; set train.device=cpu", what));
 }
 
 }  // namespace gallop::app

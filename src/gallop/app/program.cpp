@@ -32,8 +32,9 @@ std::string help() {
          "  gallop train fashion-mnist     train a small network (recipe by name)\n"
          "  gallop recipes                 the recipes that come with Gallop\n"
          "  gallop COMMAND --help          what a command does, with an example\n\n"
-         "Every command accepts --plugin FILE: a library with further models, losses and so on.\n"
-         "Exit codes: 0 done, 1 a bug in Gallop, 2 wrong use, 3 bad data, 4 device trouble,\n"
+         "Every command accepts --plugin FILE: a library with additional models, losses and so "
+         "on.\n"
+         "Exit codes: 0 done, 1 a bug in Gallop, 2 usage error, 3 bad data, 4 device error,\n"
          "5 stopped but resumable.\n";
 }
 

@@ -39,7 +39,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   parser.add_option("--steps", arguments.prove.steps, "number of steps to compare; 5 by default");
   parser
       .add_option("--reference", arguments.prove.reference,
-                  "fp64, fp32, or auto: fp64 where that takes less than two minutes")
+                  "fp64, fp32, or auto: fp64 if that takes less than two minutes")
       ->check(CLI::IsMember({"auto", "fp64", "fp32"}));
   parser.add_option("--runs", arguments.runs, "folder of the teacher's run; runs by default");
   parser.add_flag("--json", arguments.json, "print JSON");

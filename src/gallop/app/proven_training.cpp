@@ -54,8 +54,8 @@ void require_provable(const Session& session, const DistributedContext& context,
                       const model::Model& model) {
   if (!session.device().is_cpu()) {
     throw UsageError(
-        "steps are compared with a reference on CPUs only so far; give train.device=cpu, and leave "
-        "out train.prove");
+        "'gallop prove' and train.prove support only CPUs so far; set train.device=cpu, or omit "
+        "train.prove");
   }
   if (const std::string draw = model.draws_from_generator(); !draw.empty()) {
     throw UsageError(fmt::format(
@@ -69,7 +69,7 @@ void require_provable(const Session& session, const DistributedContext& context,
   });
   if (is_ragged && !context.is_alone()) {
     throw UsageError(
-        "samples of several lengths are padded in each process for itself, so that steps of "
+        "samples of several lengths are padded separately in each process, so steps of "
         "several processes cannot be compared; prove them in one process");
   }
 }
@@ -147,7 +147,7 @@ void gather_steps(parallel::Collectives& collectives, std::vector<RecordedStep>&
     const auto whole = step.division.whole_rows();
     if (step.batch.front().tensor.size(0) != whole) {
       throw UsageError(fmt::format(
-          "step {} has broken samples, so that its parts are unknown; remove them from the data, "
+          "step {} has broken samples, so its slices are unknown; remove them from the data, "
           "or prove the training in one process",
           step.step + 1));
     }
@@ -325,8 +325,8 @@ train::Proof compare(Session& session, const References& references,
   }
   if (comparison.proof().steps == 0) {
     throw UsageError(
-        "the updates of all steps were skipped, so that there is nothing to compare; give more "
-        "--steps, or a lower train.loss_scale.initial");
+        "the updates of all steps were skipped, so there is nothing to compare; increase "
+        "--steps, or reduce train.loss_scale.initial");
   }
   return comparison.proof();
 }

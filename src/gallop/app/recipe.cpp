@@ -89,7 +89,7 @@ struct ParallelSection {
 };
 
 void visit(config::Visitor& visitor, ParallelSection& section) {
-  visitor.field({.name = "name", .help = "parallel strategy of several processes"},
+  visitor.field({.name = "name", .help = "parallel strategy with several processes"},
                 section.strategy);
   parallel::visit_limits(visitor, section.limits);
 }
@@ -133,8 +133,9 @@ struct PluginsOption {
 };
 
 void visit(config::Visitor& visitor, PluginsOption& option) {
-  visitor.field({.name = "plugins", .help = "libraries with further components to choose from"},
-                option.files);
+  visitor.field(
+      {.name = "plugins", .help = "shared libraries with additional components (plug-ins)"},
+      option.files);
 }
 
 // The plug-in files of the recipe; other problems are reported later.
@@ -244,7 +245,7 @@ std::optional<int64_t> ProfileConfig::most() const { return parse_number<int64_t
 
 static std::string wrong_number_to_keep(const std::string& text) {
   if (text == "all" || parse_number<int64_t>(text).value_or(0) >= 1) return {};
-  return fmt::format("must be a whole number of at least 1, or 'all', not '{}'", printable(text));
+  return fmt::format("must be an integer of at least 1, or 'all', not '{}'", printable(text));
 }
 
 void visit(config::Visitor& visitor, ProfileConfig& config) {
@@ -253,12 +254,12 @@ void visit(config::Visitor& visitor, ProfileConfig& config) {
                  .check = train::wrong_interval_of_steps},
                 config.every);
   visitor.field({.name = "steps",
-                 .help = "number of steps that each of them covers, the last of the interval",
+                 .help = "number of steps per profile: the last ones of each interval",
                  .min = 1,
                  .max = 1000},
                 config.steps);
   visitor.field({.name = "keep",
-                 .help = "number of profiles of a run to keep, the newest ones, or 'all'",
+                 .help = "number of most recent profiles to keep, or 'all'",
                  .check = &wrong_number_to_keep},
                 config.keep);
 }

@@ -81,10 +81,11 @@ std::vector<std::string> known_keys(const Registries& registries,
 }
 
 void print_all(const Registries& registries) {
-  fmt::print("{}",
-             "'gallop recipes options optimizer.adamw' prints those of one optimizer; so it is "
-             "with\nother registries, sections (train) and options (train.clip_grad_norm).\n\n"
-             "Options of every recipe\n");
+  fmt::print(
+      "{}",
+      "'gallop recipes options optimizer.adamw' prints those of one optimizer; the same works "
+      "for\nother registries, sections (train) and options (train.clip_grad_norm).\n\n"
+      "Options of every recipe\n");
   for (const auto& line : common_options(registries)) print_option(line);
   for (const FamilyAt& family : families_in(registries)) print_members(family.key, family.catalog);
 }

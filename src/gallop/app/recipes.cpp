@@ -38,14 +38,14 @@ void check(const Arguments& arguments) {
   }
   const bool is_of_all = action == "list" || action == "schedules";
   if (is_of_all && !arguments.recipe.empty()) {
-    throw UsageError(fmt::format("'gallop recipes {}' is about all of them, and takes no '{}'",
-                                 action, printable(arguments.recipe)));
+    throw UsageError(fmt::format("'gallop recipes {}' lists all of them; remove '{}'", action,
+                                 printable(arguments.recipe)));
   }
   if (!arguments.svg.empty() && !draws) {
     throw UsageError(fmt::format("--svg applies to schedule and schedules, not to {}", action));
   }
   if (!arguments.target.empty() && action != "copy") {
-    throw UsageError(fmt::format("'{}' is the target of a copy, but '{}' copies nothing",
+    throw UsageError(fmt::format("unexpected argument '{}': '{}' has no target file",
                                  printable(arguments.target), action));
   }
   if (!arguments.overrides.empty() && action != "schedule") {

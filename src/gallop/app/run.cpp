@@ -159,7 +159,7 @@ void Run::restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
   context_.run_on_rank0([&] {
     if (plan->is_finished && !plan->changes.empty() && trainer_->has_ended()) {
       throw UsageError(fmt::format(
-          "{} is finished, and with {} there is nothing left to train, so that its weights would "
+          "{} is finished, and with {} there is nothing left to train, so its weights would "
           "not be those of its recipe. Nothing was changed; to train longer, give train.epochs "
           "or, where it ended early, train.early_stopping.patience",
           path, describe(plan->changes)));
@@ -401,7 +401,7 @@ void Run::introduce(ConsoleStyle style) {
   fmt::print("{}\n",
              part.empty()
                  ? std::string(", no split to evaluate on")
-                 : fmt::format("; evaluated on the {} part{}", part,
+                 : fmt::format("; evaluated on the {} split{}", part,
                                recipe().data.rectangular_validation ? ", in rectangles" : ""));
   if (!padding_.empty()) fmt::print("padding    {}\n", padding_);
   if (recipe().data.max_tokens > 0) {

@@ -95,10 +95,10 @@ void Session::keep_choice(const std::string& options, const train::MeasuredChoic
                       .evidence = choice.evidence(scale),
                       .is_uncertain = choice.is_uncertain()});
   if (!choice.is_uncertain() || !is_first()) return;
-  print_warning(fmt::format(
-      "the machine is busy with other programs, so that the choice of {} may not be the "
-      "fastest: {}",
-      options, choices_.back().evidence));
+  print_warning(
+      fmt::format("the machine is busy with other programs, so the choice of {} may not be the "
+                  "fastest: {}",
+                  options, choices_.back().evidence));
 }
 
 void Session::choose_recomputed_blocks() {

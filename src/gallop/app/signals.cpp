@@ -72,7 +72,7 @@ void wait_if_ending() {
 }
 
 const char* stopping_text(int signal) {
-  return signal == SIGPIPE ? "\ngallop: the reader of the output has ended; stopping after this "
+  return signal == SIGPIPE ? "\ngallop: the output was closed by its reader; stopping after this "
                              "step and saving\n"
                            : "\ngallop: stopping after this step and saving (a second signal ends "
                              "at once)\n";
@@ -95,7 +95,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
       if (asked_before == 0 && signal != SIGPIPE) asked.store(milliseconds_now());
       return;
     }
-    say("\ngallop: second signal, ending at once; the last checkpoint stays\n");
+    say("\ngallop: second signal, ending at once; the last checkpoint is kept\n");
     end_at_once();
   }
   // Ctrl-C after a closed pipe counts as the first request.

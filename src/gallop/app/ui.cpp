@@ -83,7 +83,7 @@ ExitCode run_ui(const CommandContext& /*command*/, const std::vector<std::string
       ->check(CLI::Range(0, 65535));
   parser
       .add_option("--open-to", options.open_to,
-                  "further host names that browsers may use; NAME:PORT for the port of a tunnel")
+                  "additional host names that browsers may use; NAME:PORT for the port of a tunnel")
       ->take_all();
   options.cost.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;

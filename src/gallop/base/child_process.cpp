@@ -53,14 +53,14 @@ struct Pipe {
 // Close-on-exec, so that no other child keeps its ends open.
 Pipe make_pipe() {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot create a pipe", errno);
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 // An anonymous file, positioned at its beginning.
 FileDescriptor file_of(std::string_view text) {
   FileDescriptor file(memfd_create("input", MFD_CLOEXEC));
-  if (!file) fail("cannot make a file in memory", errno);
+  if (!file) fail("cannot create a file in memory", errno);
   while (!text.empty()) {
     const ssize_t size = write(file.get(), text.data(), text.size());
     if (size < 0 && errno != EINTR) fail("cannot write a file in memory", errno);

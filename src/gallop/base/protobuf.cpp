@@ -12,7 +12,7 @@ namespace {
 // Wire types.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-[[noreturn]] void refuse() { throw DataError("a damaged message of Protocol Buffers"); }
+[[noreturn]] void refuse() { throw DataError("a damaged Protocol Buffers message"); }
 
 static_assert(std::endian::native == std::endian::little);
 

@@ -46,7 +46,7 @@ FileDescriptor make_socket(const SocketAddress& address, int kind) {
 std::vector<std::pair<std::string, SocketAddress>> all_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    throw DeviceError(fmt::format("cannot list the network's interfaces: {}",
+    throw DeviceError(fmt::format("cannot list the network interfaces: {}",
                                   std::generic_category().message(errno)));
   }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> keeper(list, freeifaddrs);
@@ -190,7 +190,7 @@ std::string address_toward(const std::string& host) {
     reason = errno;
   }
   throw DeviceError(
-      fmt::format("no way to {}: {}", printable(host), std::generic_category().message(reason)));
+      fmt::format("cannot reach {}: {}", printable(host), std::generic_category().message(reason)));
 }
 
 }  // namespace gallop

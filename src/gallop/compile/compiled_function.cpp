@@ -175,7 +175,7 @@ struct CompiledFunction::Impl {
     std::string reason = recording.refusal;
     if (reason.empty()) {
       const std::string found = difference(*entry.first, recording.graph);
-      if (!found.empty()) reason = "the function does something else at each call: " + found;
+      if (!found.empty()) reason = "two recordings of the function differ: " + found;
     }
     if (!reason.empty()) {
       report.graphs -= 1;
@@ -211,7 +211,7 @@ struct CompiledFunction::Impl {
           "than operators";
     }
     if (!found.empty()) {
-      throw InternalError("the compiled step does not do what the step does: " + found);
+      throw InternalError("the compiled step differs from the eager step: " + found);
     }
     report.verified += 1;
   }

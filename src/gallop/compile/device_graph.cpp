@@ -21,7 +21,7 @@ std::unique_ptr<DeviceGraph> make_device_graph_of(const std::string& library, c1
   void* loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* make = loaded == nullptr ? nullptr : dlsym(loaded, kMakeCudaGraph);
   if (make == nullptr) {
-    missing = fmt::format("steps are no CUDA graphs: {}", printable(dlerror()));
+    missing = fmt::format("steps are not captured as CUDA graphs: {}", printable(dlerror()));
     return nullptr;
   }
   return std::unique_ptr<DeviceGraph>(reinterpret_cast<MakeCudaGraph>(make)(device.index()));

@@ -55,7 +55,7 @@ std::string difference(const Graph& graph, size_t number, const Node& b) {
     const Operand &x = a.arguments[i], &y = b.arguments[i];
     const std::string& name = schema.arguments()[i].name();
     if (x.kind != y.kind || x.views != y.views) {
-      return fmt::format("{} (node {}) is given another tensor as '{}'{}", name_of(a.op), number,
+      return fmt::format("{} (node {}) gets a different tensor as '{}'{}", name_of(a.op), number,
                          name, source_of(graph, a));
     }
     if (!is_same(x.constant, y.constant)) {
@@ -77,7 +77,7 @@ std::string difference(const Graph& a, const Graph& b) {
     if (std::string found = difference(a, i, b.nodes[i]); !found.empty()) return found;
   }
   if (a.nodes.size() != b.nodes.size()) {
-    return fmt::format("it is {} calls and then {}", a.nodes.size(), b.nodes.size());
+    return fmt::format("it has {} calls and then {}", a.nodes.size(), b.nodes.size());
   }
   if (a.views != b.views || a.inputs != b.inputs || a.outputs != b.outputs) {
     return "sizes or memory layouts differ";
@@ -86,10 +86,10 @@ std::string difference(const Graph& a, const Graph& b) {
     const Buffer &x = a.buffers[i], &y = b.buffers[i];
     // Arguments may be views of memory of any size.
     if (x.kind != y.kind || (x.kind != Buffer::Kind::kInput && x.bytes != y.bytes)) {
-      return "tensors of other kinds or sizes are used";
+      return "tensors of different kinds or sizes are used";
     }
     if (x.kind == Buffer::Kind::kState && !x.state.is_alias_of(y.state)) {
-      return fmt::format("a tensor of {} bytes that no operator made is another at each call",
+      return fmt::format("a tensor of {} bytes, created outside of operators, differs at each call",
                          x.bytes);
     }
   }

@@ -28,7 +28,7 @@ Recording record_for_good(const Function& function, const std::vector<at::Tensor
   first.refusal = second.refusal;
   if (!first.refusal.empty()) return first;
   const std::string found = difference(first.graph, second.graph);
-  if (!found.empty()) first.refusal = "it does something else at each call: " + found;
+  if (!found.empty()) first.refusal = "two recordings differ: " + found;
   return first;
 }
 

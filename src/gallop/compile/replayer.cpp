@@ -97,7 +97,7 @@ void Replayer::capture(const std::vector<at::Tensor>& inputs) {
       fallback_reason_ = error.what();
     }
   }
-  fallback_reason_ = "the step is no graph of the device: " + fallback_reason_;
+  fallback_reason_ = "the step cannot be captured as a device graph: " + fallback_reason_;
   inputs_.clear();
   outputs_.clear();
 }

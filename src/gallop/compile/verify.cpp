@@ -80,13 +80,13 @@ const at::Tensor* after_of(const Recording& recording, const at::Tensor& state) 
 
 std::string compare(const Recording& wanted, const Recording& got) {
   for (const Recording* trial : {&wanted, &got}) {
-    if (!trial->refusal.empty()) return "it cannot be tried: " + trial->refusal;
+    if (!trial->refusal.empty()) return "it cannot be recorded: " + trial->refusal;
   }
   for (size_t i = 0; i < wanted.results.size(); ++i) {
     if (!wanted.results[i].defined()) continue;
     const double error = error_of(got.results[i], wanted.results[i]);
     if (error > allowed(wanted.results[i].scalar_type())) {
-      return fmt::format("result {} differs by {:.2g} of its size", i, error);
+      return fmt::format("result {} differs by {:.2g} of its magnitude", i, error);
     }
   }
   for (const Change& change : wanted.changes) {
@@ -96,7 +96,7 @@ std::string compare(const Recording& wanted, const Recording& got) {
     const double error = error_of(after->view(type), change.after.view(type));
     // The precision in which an update was computed is unknown.
     if (error > allowed(c10::kBFloat16)) {
-      return fmt::format("a changed tensor of {} bytes differs by {:.2g} of its size",
+      return fmt::format("a changed tensor of {} bytes differs by {:.2g} of its magnitude",
                          change.after.numel(), error);
     }
   }
@@ -196,7 +196,8 @@ std::string compare(bool is_narrow_step, const std::vector<std::vector<Moment>>&
       }
       const double error = error_of(a->second.reshape_as(b->second), b->second, floor);
       if (error > allowed_within(is_narrow_step, b->second.scalar_type())) {
-        return fmt::format("what state is changed by differs by {:.2g} of its size", error);
+        return fmt::format("a tensor that changes the state differs by {:.2g} of its magnitude",
+                           error);
       }
     }
   }

@@ -16,13 +16,13 @@ class Describer final : public Visitor {
     add(field, "true | false", value ? "true" : "false");
   }
   void field(const Field& field, int64_t& value) override {
-    add(field, allowed_range(field, "whole number"), std::to_string(value));
+    add(field, allowed_range(field, "integer"), std::to_string(value));
   }
   void field(const Field& field, double& value) override {
     add(field, allowed_range(field, "number"), number_text(value));
   }
   void field(const Field& field, std::string& value) override {
-    std::string type = field.is_path ? "path" : "text";
+    std::string type = field.is_path ? "path" : "string";
     if (!field.choices.empty()) {
       type.clear();
       for (const auto& choice : field.choices) type += (type.empty() ? "" : " | ") + choice;
@@ -30,16 +30,16 @@ class Describer final : public Visitor {
     add(field, type, value.empty() ? "none" : value);
   }
   void field(const Field& field, std::vector<int64_t>& value) override {
-    list(field, "list of whole numbers", value.empty());
+    list(field, "list of integers", value.empty());
   }
   void field(const Field& field, std::vector<double>& value) override {
     list(field, "list of numbers", value.empty());
   }
   void field(const Field& field, std::vector<std::string>& value) override {
-    list(field, "list of texts", value.empty());
+    list(field, "list of strings", value.empty());
   }
   void field(const Field& field, std::optional<int64_t>& value) override {
-    add(field, allowed_range(field, "whole number") + " | none",
+    add(field, allowed_range(field, "integer") + " | none",
         value ? std::to_string(*value) : "none");
   }
   void field(const Field& field, std::optional<double>& value) override {

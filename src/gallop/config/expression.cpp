@@ -97,7 +97,7 @@ class Parser {
   }
 
   Term operation(std::string_view name, std::vector<Term> operands) {
-    if (++operations_ > kMostOperations) fail("this is too long");
+    if (++operations_ > kMostOperations) fail("the formula is too long");
     return {.kind = Term::Kind::kOperation,
             .operation = std::string(name),
             .operands = std::move(operands)};
@@ -123,14 +123,14 @@ class Parser {
       if (found == operators.end()) return left;
       // '0.2 < x < 0.4' would compare 0 or 1 with 0.4.
       if (number == kComparisons && !is_first) {
-        fail("one comparison follows another; join them by 'and'");
+        fail("two comparisons in a row; join them with 'and'");
       }
       left = operation(*found, std::move(left), level(number + 1));
     }
   }
 
   Term deeper(size_t number) {
-    if (++depth_ > kDeepest) fail("nested too deep");
+    if (++depth_ > kDeepest) fail("nested too deeply");
     Term term = level(number);
     --depth_;
     return term;
@@ -138,7 +138,7 @@ class Parser {
 
   Term unary() {
     if (!take("-")) return power();
-    if (++depth_ > kDeepest) fail("nested too deep");
+    if (++depth_ > kDeepest) fail("nested too deeply");
     Term term = operation("negate", {unary()});
     --depth_;
     return term;
@@ -147,7 +147,7 @@ class Parser {
   Term power() {
     Term base = primary();
     if (!take("^")) return base;
-    if (++depth_ > kDeepest) fail("nested too deep");
+    if (++depth_ > kDeepest) fail("nested too deeply");
     Term term = operation("^", std::move(base), unary());
     --depth_;
     return term;
@@ -172,7 +172,7 @@ class Parser {
 
   Term quoted(char mark) {
     const size_t end = text_.find(mark, at_ + 1);
-    if (end == std::string_view::npos) fail("the quote does not end");
+    if (end == std::string_view::npos) fail("the quote is not closed");
     Term term{.constant = std::string(text_.substr(at_ + 1, end - at_ - 1))};
     at_ = end + 1;
     return term;
@@ -205,7 +205,7 @@ class Parser {
 
   std::string backquoted() {
     const size_t end = text_.find('`', at_ + 1);
-    if (end == std::string_view::npos) fail("the quote does not end");
+    if (end == std::string_view::npos) fail("the quote is not closed");
     std::string name(text_.substr(at_ + 1, end - at_ - 1));
     at_ = end + 1;
     return name;

@@ -79,10 +79,10 @@ class Reader final : public Visitor {
       return;
     }
     if (text && field.is_path) text = absolute_path(*text, node->origin);
-    store(field, *node, text, "text", value);
+    store(field, *node, text, "a string", value);
   }
   void field(const Field& field, std::vector<int64_t>& value) override {
-    read_list(field, "whole numbers", value, [&](const Node& item) {
+    read_list(field, "integers", value, [&](const Node& item) {
       const auto number = as_integer(item);
       return number && in_range(field, static_cast<double>(*number)) ? number : std::nullopt;
     });
@@ -242,7 +242,7 @@ class Reader final : public Visitor {
   void read_number(const Field& field, const Node& node, const std::optional<T>& read, T& value) {
     if (field.or_auto && is_auto(node)) return;
     const bool allowed = read && in_range(field, static_cast<double>(*read));
-    const char* noun = std::is_integral_v<T> ? "a whole number" : "a number";
+    const char* noun = std::is_integral_v<T> ? "an integer" : "a number";
     store(field, node, allowed ? read : std::optional<T>(), allowed_range(field, noun), value);
   }
 

@@ -155,7 +155,7 @@ std::array<fs::path, kParts> find_arrays(const std::string& path) {
       for (const fs::path& place : {root / (word + ".npz"), root / word}) {
         if (!fs::exists(place, ignored)) continue;
         if (!found[i].empty()) {
-          throw DataError(fmt::format("{} and {} are both the {} part; keep one of them",
+          throw DataError(fmt::format("{} and {} are both the {} split; keep one of them",
                                       printable(found[i].string()), printable(place.string()),
                                       kPartNames[i]));
         }
@@ -338,9 +338,9 @@ class ArraysModule final : public DataModule {
       fields.push_back(field_of(part, name, FieldRole::kInput));
       fields.back().is_normalized = fields.size() == 1 && !normalization_.mean.empty();
       if (fields.back().is_normalized && fields.back().field.shape.dtype != Dtype::Float) {
-        throw UsageError(fmt::format(
-            "data.mean is for numbers, but '{}' has whole numbers; name it in data.floats",
-            printable(name)));
+        throw UsageError(
+            fmt::format("data.mean is for numbers, but '{}' has integers; name it in data.floats",
+                        printable(name)));
       }
     }
     fields.push_back(field_of(part, target_, FieldRole::kTarget));
@@ -379,7 +379,7 @@ void visit(config::Visitor& visitor, ArraysConfig& config) {
       config.inputs);
   visitor.field({.name = "target", .help = "array to predict; empty: y, target or label"},
                 config.target);
-  visitor.field({.name = "floats", .help = "arrays of whole numbers that become floating-point"},
+  visitor.field({.name = "floats", .help = "integer arrays to convert to floating-point"},
                 config.floats);
   visitor.field({.name = "classes", .help = "names of the classes or labels; empty: numbers"},
                 config.classes);

@@ -86,8 +86,9 @@ BatchTransformRegistry built_in_batch_transforms() {
   BatchTransformRegistry registry("batch transform");
   registry.add("gaussian-noise", "adds normal noise to the input", make_gaussian_noise)
       .add("pixel-dropout", "sets random pixels of the input to a value", make_pixel_dropout)
-      .add("mixup", "MixUp: means of two samples and of their targets", make_mixup)
-      .add("cutmix", "CutMix: a box of each image is that of another one, and targets are mixed",
+      .add("mixup", "MixUp: weighted mean of two samples and of their targets", make_mixup)
+      .add("cutmix",
+           "CutMix: replaces a box of each image by that of another one, and mixes targets",
            make_cutmix)
       .add("timm-mixup", "timm's Mixup: MixUp or CutMix of each batch, pair or sample",
            make_timm_mixup)
@@ -109,7 +110,7 @@ std::shared_ptr<const BatchTransforms> build_batch_transforms(
   auto all = std::make_shared<BatchTransforms>(std::move(transforms), has_labels ? classes : 0);
   if (has_labels && all->mixes() && classes == 0) {
     throw UsageError(fmt::format(
-        "data.batch_transforms mixes targets, but '{}' is a whole number that is no class label",
+        "data.batch_transforms mixes targets, but '{}' is an integer that is not a class label",
         fields.target().name));
   }
   return all;

@@ -144,10 +144,11 @@ Layout complete(Layout layout, const std::string& archive) {
 size_t count_cifar_records(std::string_view content, size_t label_bytes, const std::string& name) {
   const size_t record = label_bytes + kCifarPixels;
   if (content.empty() || content.size() % record != 0) {
-    throw DataError(fmt::format(
-        "{}: {} bytes, which is no multiple of the {} bytes of a record; the file is truncated or "
-        "not of the binary version, get it again",
-        name, content.size(), record));
+    throw DataError(
+        fmt::format("{}: {} bytes, which is not a multiple of the {} bytes of a record; the file "
+                    "is truncated or "
+                    "not of the binary version, get it again",
+                    name, content.size(), record));
   }
   return content.size() / record;
 }

@@ -22,7 +22,7 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
                  .or_auto = true},
                 config.batch_size);
   visitor.field({.name = "eval_batch",
-                 .help = "samples per evaluation batch; 0: as batch_size",
+                 .help = "samples per evaluation batch; 0: the same as batch_size",
                  .min = 0,
                  .max = kMaxBatch},
                 config.eval_batch);
@@ -36,7 +36,7 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
   visitor.field({.name = "shuffle", .help = "shuffle the training samples in every epoch"},
                 config.shuffle);
   visitor.field({.name = "group_by_length",
-                 .help = "shuffled training batches of texts of similar length, to reduce padding"},
+                 .help = "group texts of similar length into training batches, to reduce padding"},
                 config.group_by_length);
   visitor.field({.name = "max_tokens",
                  .help = "maximum number of tokens, with padding, of a training batch of texts of "

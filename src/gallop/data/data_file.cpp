@@ -17,9 +17,9 @@ std::string read_data_file(const std::string& file) {
     content.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF")) {
-    throw DataError(
-        fmt::format("{0}: the file is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {0} > utf8.csv",
-                    printable(file)));
+    throw DataError(fmt::format(
+        "{0}: the file is in UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {0} > utf8.csv",
+        printable(file)));
   }
   if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);
   if (content.empty()) throw DataError(printable(file) + ": the file is empty");

@@ -61,7 +61,7 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
   auto module = modules.build(
       config.module, {.config = config, .augmentations = augmentations, .options = options});
   if (!module->train) {
-    throw DataError(fmt::format("data set '{}' has no training part", config.module.name()));
+    throw DataError(fmt::format("data set '{}' has no training split", config.module.name()));
   }
   Signature& signature = module->signature;
   signature.padded = module->train->fields().input().padding.has_value();

@@ -113,7 +113,7 @@ fs::path part_file(const fs::path& folder, Part part, const std::vector<std::str
       std::error_code ignored;
       if (!fs::is_regular_file(path, ignored)) continue;
       if (!found.empty()) {
-        throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
+        throw DataError(fmt::format("{}: {} and {} both name the {} split; keep one of them",
                                     printable(folder.string()), found.filename().string(),
                                     path.filename().string(),
                                     kPartNames[static_cast<size_t>(part)]));
@@ -159,7 +159,7 @@ std::vector<std::string> shards_in(const fs::path& folder, Part part,
     const int64_t of = std::stoll(found[3].str());
     const bool is_new = shards.emplace(std::stoll(found[2].str()), entry.path().string()).second;
     if (!is_new || (count != 0 && of != count)) {
-      throw DataError(fmt::format("{}: has shards of several versions of the {} part, such as {}",
+      throw DataError(fmt::format("{}: has shards of several versions of the {} split, such as {}",
                                   printable(folder.string()), kPartNames[static_cast<size_t>(part)],
                                   printable(name)));
     }
@@ -169,7 +169,7 @@ std::vector<std::string> shards_in(const fs::path& folder, Part part,
   for (const auto& [number, file] : shards) files.push_back(file);
   for (int64_t i = 0; i < count; ++i) {
     if (shards.contains(i)) continue;
-    throw DataError(fmt::format("{}: shard {} of the {} of the {} part is missing",
+    throw DataError(fmt::format("{}: shard {} of the {} of the {} split is missing",
                                 printable(folder.string()), i, count,
                                 kPartNames[static_cast<size_t>(part)]));
   }

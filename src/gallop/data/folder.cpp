@@ -109,7 +109,7 @@ class FolderReader {
     ignored.add_hidden("", top.hidden);
     skip_unusable(path, top);
     for (const std::string& name : top.images) {
-      skip("image in no class folder", path / name, "lies in no class folder");
+      skip("image outside of class folders", path / name, "is not in a class folder");
     }
     auto images = std::make_unique<FolderImages>(path, classes_, context_.orient);
     for (size_t i = 0; i < listings.size(); ++i) {
@@ -196,7 +196,7 @@ std::array<fs::path, kParts> part_folders(const fs::path& root, std::vector<std:
     }
     fs::path& folder = folders[static_cast<size_t>(*part)];
     if (!folder.empty()) {
-      throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
+      throw DataError(fmt::format("{}: {} and {} both name the {} split; keep one of them",
                                   printable(root.string()), folder.filename().string(), name,
                                   kPartNames[static_cast<size_t>(*part)]));
     }

@@ -51,7 +51,7 @@ void sort_in(const dirent& entry, int folder, FolderListing& listing) {
       listing.images.push_back(name);
     } else {
       listing.unusable.push_back({name, "file that cannot be opened",
-                                  type == 0 ? "cannot open: " + reason(error) : "is no file"});
+                                  type == 0 ? "cannot open: " + reason(error) : "is not a file"});
     }
   } else if (is_unread_image(name)) {
     listing.unusable.push_back({name, "image of another format",

@@ -199,8 +199,8 @@ std::vector<std::string> groups_of(int64_t size,
   try {
     pattern = is_by_folder ? "^(.*)/" : group;
   } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("data.group: '{}' is no regular expression: {}", printable(group),
-                                 error.what()));
+    throw UsageError(fmt::format("data.group: '{}' is not a valid regular expression: {}",
+                                 printable(group), error.what()));
   }
   std::vector<std::string> groups;
   for (int64_t i = 0; i < size; ++i) {

@@ -38,7 +38,7 @@ IdxArray parse_idx(const Block<uint8_t>& content, int dimensions, const std::str
   if (at[2] != kUnsignedBytes || at[3] != dimensions) {
     throw DataError(fmt::format(
         "{}: IDX values of type 0x{:02x} in {} dimensions, where unsigned bytes (0x08) in {} are "
-        "expected; is it another of the data set's files?",
+        "expected; is it a different file of the data set?",
         name, at[2], at[3], dimensions));
   }
   IdxArray array;

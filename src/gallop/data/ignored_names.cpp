@@ -39,7 +39,7 @@ std::string hidden_images_note(const std::string& place, int64_t images, const s
 
 std::string unlabeled_test_note(const std::string& place, int64_t images) {
   return fmt::format(
-      "{}: the {} {} of the test part {} no class and {} not evaluated on; "
+      "{}: the {} {} of the test split {} no class and {} not evaluated on; "
       "'gallop predict RUN --data test' classifies them",
       place, format_count(images), images == 1 ? "image" : "images", images == 1 ? "has" : "have",
       images == 1 ? "is" : "are");

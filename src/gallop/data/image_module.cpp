@@ -259,7 +259,7 @@ std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
                                               const std::vector<std::string>& groups) {
   if (!parts->train) {
     throw DataError(
-        fmt::format("data set '{}' has no training part", context.config.module.name()));
+        fmt::format("data set '{}' has no training split", context.config.module.name()));
   }
   auto module = std::make_unique<ImageModule>(std::move(parts), context);
   ImageModuleBuilder(context, groups, *module).build();

@@ -38,7 +38,7 @@ std::array<std::vector<std::string>, kParts> find_image_tables(const std::string
       if (table.empty()) continue;
       if (!files[i].empty()) {
         throw DataError(
-            fmt::format("{} and {} both list the images of the {} part; keep one of them",
+            fmt::format("{} and {} both list the images of the {} split; keep one of them",
                         printable(files[i].front()), printable(table), kPartNames[i]));
       }
       files[i] = {table};

@@ -19,7 +19,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 std::string unknown_class(const std::string& name) {
-  return fmt::format("class '{}' does not occur in the training part", printable(name));
+  return fmt::format("class '{}' does not occur in the training split", printable(name));
 }
 
 bool is_missing(const TableColumn& column, size_t row) {
@@ -71,7 +71,7 @@ void ImageTargets::choose_task_of(TableReader& file, Names& notes) {
   }
   if (is_class() && first.type.kind == ColumnKind::kNumber && context_.config.task == "auto") {
     notes.push_back(
-        fmt::format("target '{}' has whole numbers, which are taken as classes; data.task: "
+        fmt::format("target '{}' has integers, which are taken as classes; data.task: "
                     "regression takes them as numbers",
                     printable(columns_[0])));
   }
@@ -162,7 +162,7 @@ std::string ImageTargets::read(const Table& table, size_t row, int32_t& label,
                          value);
     }
     if (task_ == "count-regression" && value < 0) {
-      return fmt::format("target '{}' is no count, which is 0 or more", value);
+      return fmt::format("target '{}' is not a count (an integer of at least 0)", value);
     }
     numbers[i] = static_cast<float>(value);
   }

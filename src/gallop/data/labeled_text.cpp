@@ -67,7 +67,7 @@ void add_samples(TextsModule& module, Part part, const TextTable& table, const T
     const int64_t label = classes.find(row.values[1]);
     if (label < 0) {
       skips.add("unknown class",
-                fmt::format("{}: class '{}' does not occur in the training part",
+                fmt::format("{}: class '{}' does not occur in the training split",
                             printable(table.place(row)), printable(row.values[1])));
       continue;
     }

@@ -127,7 +127,7 @@ size_t NpyArray::row_bytes() const {
 
 NpyArray parse_npy(std::string_view file) {
   constexpr size_t kStart = 8;
-  if (!file.starts_with("\x93NUMPY"sv)) throw DataError("is no .npy file");
+  if (!file.starts_with("\x93NUMPY"sv)) throw DataError("is not an .npy file");
   if (file.size() < kStart + 4) throw DataError("damaged .npy: the file ends in its header");
   const int version = static_cast<uint8_t>(file[6]);
   if (version < 1 || version > 3) {

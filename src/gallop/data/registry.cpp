@@ -47,22 +47,25 @@ DataModuleRegistry built_in_data_modules() {
       .add("fake-images", "random images of random classes, to measure speed",
            images<FakeImagesConfig, read_fake_images>)
       .add("image-table",
-           "images listed in a table with their targets: classes, several labels or numbers",
+           "images listed in a table with their targets: classes, multiple labels or numbers",
            open_image_table)
-      .add("segmentation", "images and their masks, a class for each pixel", open_segmentation)
+      .add("segmentation", "images with masks: a class for each pixel", open_segmentation)
       .add("table",
-           "a table of CSV, JSON Lines or Parquet: numbers, categories and dates, for any of its "
+           "a table (CSV, JSON Lines or Parquet) of numbers, categories and dates, to predict any "
+           "of its "
            "columns",
            open_table)
-      .add("csv", "a table of numbers: regression, classification, several labels", open_csv)
-      .add("arrays", "NumPy's arrays, one for each input and target of a model", open_arrays)
+      .add("csv", "a table of numbers: regression, classification or multi-label classification",
+           open_csv)
+      .add("arrays", "NumPy arrays, one for each input and target of a model", open_arrays)
       .add("text", "text as a sequence of characters or bytes", text)
-      .add("documents", "separate texts for a causal language model, of CSV, JSON Lines or Parquet",
+      .add("documents",
+           "separate texts for a causal language model, from CSV, JSON Lines or Parquet",
            open_documents)
-      .add("labeled-text", "texts with a class each, of CSV, JSON Lines or Parquet",
+      .add("labeled-text", "texts with one class each, from CSV, JSON Lines or Parquet",
            open_labeled_text)
-      .add("tagged-text", "sentences with a tag for each word, as of CoNLL-2003", open_tagged_text)
-      .add("text-pairs", "pairs of texts that belong together, of CSV, JSON Lines or Parquet",
+      .add("tagged-text", "sentences with a tag for each word, as in CoNLL-2003", open_tagged_text)
+      .add("text-pairs", "matching pairs of texts, from CSV, JSON Lines or Parquet",
            open_text_pairs);
   return registry;
 }

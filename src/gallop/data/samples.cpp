@@ -49,8 +49,8 @@ size_t Fields::find(std::string_view name) const {
     if (list_[i].name == name) return i;
     names.push_back(list_[i].name);
   }
-  throw UsageError(
-      fmt::format("the data have no field '{}'; they have {}", name, join_names(names, "and")));
+  throw UsageError(fmt::format("the data have no field '{}'; the fields are {}", name,
+                               join_names(names, "and")));
 }
 
 std::string Samples::describe(int64_t index) const { return fmt::format("sample {}", index + 1); }

@@ -162,7 +162,7 @@ void visit(config::Visitor& visitor, SamplingConfig& config) {
   visitor.field({.name = "field", .help = "for weighted: field with the weight of each sample"},
                 config.field);
   visitor.field({.name = "draws",
-                 .help = "samples drawn in an epoch; 0: as many as the data have",
+                 .help = "samples drawn per epoch; 0: the number of training samples",
                  .min = 0,
                  .max = 1e15},
                 config.draws);

@@ -70,7 +70,7 @@ Pairs pairs_in(const fs::path& folder, SkipPolicy& skips) {
     masks.erase(mask);
   }
   for (const auto& [stem, mask] : masks) {
-    skips.add("mask without an image", printable(mask) + ": there is no image of this name");
+    skips.add("mask without an image", printable(mask) + ": there is no image with this name");
   }
   if (pairs.images.empty()) {
     throw DataError(printable(folder.string()) + ": has no image with a mask");
@@ -104,7 +104,7 @@ std::array<fs::path, kParts> find_parts(const std::string& path) {
     for (const std::string& word : part_words(static_cast<Part>(i))) {
       if (!has_pairs(root / word)) continue;
       if (!folders[i].empty()) {
-        throw DataError(fmt::format("{} and {} both name the {} part; keep one of them",
+        throw DataError(fmt::format("{} and {} both name the {} split; keep one of them",
                                     printable(folders[i].string()),
                                     printable((root / word).string()), kPartNames[i]));
       }

@@ -174,7 +174,7 @@ class Grouping {
   }
 
   void skip_member(Group& group, const TarEntry& entry) {
-    skip(entry.through_link ? "link that leads to no member" : "member that is no plain file",
+    skip(entry.through_link ? "link that leads to no member" : "member that is not a plain file",
          entry.member.name, entry.problem);
     group.is_broken = true;
   }

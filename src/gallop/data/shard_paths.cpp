@@ -28,7 +28,7 @@ std::vector<std::string> choices(std::string_view inside, const std::string& pat
   if (dots != std::string_view::npos) {
     const std::string_view first = inside.substr(0, dots), last = inside.substr(dots + 2);
     if (!is_number(first) || !is_number(last)) {
-      throw DataError(fmt::format("data.path: {}: '{{{}}}' is no range of numbers",
+      throw DataError(fmt::format("data.path: {}: '{{{}}}' is not a range of numbers",
                                   printable(pattern), printable(inside)));
     }
     const int from = std::stoi(std::string(first)), to = std::stoi(std::string(last));
@@ -92,7 +92,7 @@ void mark_parts_by_name(std::vector<ShardPath>& shards) {
     const auto part = part_in_name(shard.path);
     if (!part) {
       throw DataError(fmt::format(
-          "{}: its name says no part (train, val or test), though those of other shards do",
+          "{}: its name specifies no split (train, val or test), though those of other shards do",
           printable(shard.path.string())));
     }
     shard.part = *part;
@@ -110,7 +110,7 @@ bool find_in_part_folders(const fs::path& root, std::vector<ShardPath>& shards) 
       const auto files = tar_files(root / word);
       if (files.empty()) continue;
       if (!before.empty()) {
-        throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
+        throw DataError(fmt::format("{}: {} and {} both name the {} split; keep one of them",
                                     printable(root.string()), before, word,
                                     kPartNames[static_cast<size_t>(part)]));
       }

@@ -84,7 +84,7 @@ std::string from_hex(const std::string& digits) {
     const char* end = begin + std::min<size_t>(2, digits.size() - i);
     const auto [stop, error] = std::from_chars(begin, end, value, 16);
     if (error != std::errc() || stop != begin + 2) {
-      throw DataError(fmt::format("'{}' is no token in hexadecimal digits", digits));
+      throw DataError(fmt::format("'{}' is not a token in hexadecimal digits", digits));
     }
     bytes += static_cast<char>(value);
   }

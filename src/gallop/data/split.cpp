@@ -48,7 +48,7 @@ std::vector<int64_t> shares(const std::vector<std::vector<int64_t>>& classes, do
 void require_fraction(double fraction) {
   if (fraction > 0 && fraction < 1) return;
   throw UsageError(
-      fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
+      fmt::format("data.validation: {} is not a fraction between 0 and 1 (exclusive)", fraction));
 }
 
 uint64_t key_of(uint64_t seed, int64_t index) {

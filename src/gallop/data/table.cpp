@@ -146,7 +146,7 @@ class Opening {
       const std::string& text = column.values[static_cast<size_t>(column.codes[row])];
       if (labels_.empty()) set_classes(column);
       if (labels_.contains(text)) return {};
-      return fmt::format("class '{}' does not occur in the training part", printable(text));
+      return fmt::format("class '{}' does not occur in the training split", printable(text));
     }
     if (task == "regression") return {};
     for (const std::string& name : schema_.targets) {
@@ -155,7 +155,7 @@ class Opening {
         return fmt::format("label '{}' is neither 0 nor 1", value);
       }
       if (task == "count-regression" && value < 0) {
-        return fmt::format("target '{}' is no count, which is 0 or more", value);
+        return fmt::format("target '{}' is not a count (an integer of at least 0)", value);
       }
     }
     return {};

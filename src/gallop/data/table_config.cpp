@@ -44,8 +44,7 @@ void visit(config::Visitor& visitor, TableConfig& config) {
   visitor.field({.name = "target", .help = "column to predict; empty: targets, or the last one"},
                 config.target);
   visitor.field({.name = "targets", .help = "several columns to predict"}, config.targets);
-  visitor.field({.name = "ignore", .help = "columns that are not read, such as ids"},
-                config.ignore);
+  visitor.field({.name = "ignore", .help = "columns to ignore, such as ids"}, config.ignore);
   visitor.field(
       {.name = "numbers", .help = "columns to read as numbers, regardless of their detected type"},
       config.numbers);
@@ -58,7 +57,7 @@ void visit(config::Visitor& visitor, TableConfig& config) {
   visitor.field({.name = "weight", .help = "column of the weights of the rows in the loss"},
                 config.weight);
   visitor.field(
-      {.name = "separator", .help = "what separates fields: one character, or tab; auto: detected"},
+      {.name = "separator", .help = "field separator: one character, or tab; auto: detected"},
       config.separator);
   visitor.field({.name = "decimal",
                  .help = "decimal mark of numbers; auto: detected",
@@ -90,9 +89,8 @@ void visit(config::Visitor& visitor, TableConfig& config) {
 void visit(config::Visitor& visitor, CsvConfig& config) {
   visitor.field({.name = "targets", .help = "columns to predict; none: the last one"},
                 config.targets);
-  visitor.field({.name = "ignore", .help = "columns that are not read, such as ids"},
-                config.ignore);
-  visitor.field({.name = "separator", .help = "what separates fields: one character, or tab"},
+  visitor.field({.name = "ignore", .help = "columns to ignore, such as ids"}, config.ignore);
+  visitor.field({.name = "separator", .help = "field separator: one character, or tab"},
                 config.separator);
 }
 

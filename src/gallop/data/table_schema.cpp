@@ -135,8 +135,8 @@ class SchemaFinder {
   void check_is_read(const char* option, const std::string& name) const {
     if (!is_in(config_.ignore, name)) return;
     throw UsageError(fmt::format(
-        "{}: the column '{}' is in data.ignore; omit it there, as it is no input anyway", option,
-        printable(name)));
+        "{}: the column '{}' is in data.ignore; omit it there, because it is not an input anyway",
+        option, printable(name)));
   }
 
   void choose_task_of(const std::vector<ColumnScan>& scans) {

@@ -141,7 +141,7 @@ void add_samples(TextsModule& module, Part part, const Sentences& sentences,
       const int64_t label = tags.find(tag);
       if (label < 0) {
         skips.add("unknown tag",
-                  fmt::format("{}:{}: tag '{}' does not occur in the training part",
+                  fmt::format("{}:{}: tag '{}' does not occur in the training split",
                               printable(sentences.file),
                               sentence.line + static_cast<int64_t>(row.size()), printable(tag)));
         break;

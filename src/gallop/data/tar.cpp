@@ -216,8 +216,8 @@ class TarSet {
       const bool inside = parts_inside && !paths_[i].is_marked;
       for (const ShardImage& image : shards_[i].images) {
         if (inside && !first_part(image)) {
-          leave_out({i, &image, Part::kTrain, {}}, "image in no part",
-                    "lies in no folder of a part, as others do in train/");
+          leave_out({i, &image, Part::kTrain, {}}, "image in no split",
+                    "is in no folder of a split, while others are in train/");
           continue;
         }
         found_.push_back(place(i, image, paths_[i].part, inside));

@@ -125,7 +125,8 @@ class LinkFollower {
     }
     const TarMember& member = members_[found->second];
     if (member.kind == TarKind::kFile) return {.member = &member};
-    return {.problem = fmt::format("is a link to '{}', which is no plain file", printable(path))};
+    return {.problem =
+                fmt::format("is a link to '{}', which is not a plain file", printable(path))};
   }
 
   // Adds the files of a folder under the name of a link to it.

@@ -68,8 +68,8 @@ TextTable read_text_table(const std::vector<std::string>& files,
       const Cell& cell = cells[places[i]];
       row.values.emplace_back(cell.text);
       if (!cell.is_list || !wrong.empty()) continue;
-      wrong = fmt::format("{}: the value of '{}' is a list, and must be a text", rows->place(cell),
-                          printable(columns[i]));
+      wrong = fmt::format("{}: the value of '{}' is a list, but must be a string",
+                          rows->place(cell), printable(columns[i]));
     }
     if (wrong.empty()) {
       table.rows.push_back(std::move(row));

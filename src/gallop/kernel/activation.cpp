@@ -92,7 +92,7 @@ using Optional = std::optional<at::Tensor>;
 at::Tensor forward_on_cpu(int64_t number, const at::Tensor& x, const Optional& given_bias) {
   const auto kind = static_cast<Activation>(number);
   const at::Tensor bias = given_bias.value_or(at::Tensor());
-  if (!takes_activation(x, bias)) throw InternalError("activation: a tensor that it does not take");
+  if (!takes_activation(x, bias)) throw InternalError("activation: an unsupported tensor");
   at::Tensor y = at::empty_like(x);
   const Fp32Row row(bias);
   if (x.scalar_type() == at::kFloat) {
@@ -110,7 +110,7 @@ std::tuple<at::Tensor, at::Tensor> backward_on_cpu(int64_t number, const at::Ten
   const at::Tensor bias = given_bias.value_or(at::Tensor());
   if (!takes_activation(x, bias) || !is_plain(dy) || dy.sizes() != x.sizes() ||
       dy.scalar_type() != x.scalar_type()) {
-    throw InternalError("activation_backward: tensors that it does not take");
+    throw InternalError("activation_backward: unsupported tensors");
   }
   ActivationGradients gradients{.x = at::empty_like(x), .bias = {}};
   const Fp32Row row(bias);

@@ -176,7 +176,7 @@ bool is_for_our_kernel(at::TensorList tensors) {
 void check(const AverageStep& step, bool both) {
   const bool are_bf16 = std::any_of(step.values.begin(), step.values.end(), is_bf16);
   if ((both && are_bf16) || step.averages.size() != step.values.size() || step.rule.every < 1) {
-    throw InternalError("average: lists or a rule that make no sense");
+    throw InternalError("average: invalid lists or rule");
   }
 }
 

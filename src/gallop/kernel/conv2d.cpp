@@ -267,7 +267,7 @@ std::vector<std::pair<int64_t, int64_t>> taps_along(int64_t place, int64_t size,
 at::Tensor conv2d_by(Isa isa, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                      const Conv2dWindow& window) {
   if (!fits(x, weight, window) || (bias.defined() && bias.numel() != weight.size(0))) {
-    throw InternalError("conv2d: tensors that it does not take");
+    throw InternalError("conv2d: unsupported tensors");
   }
   Place place;
   for (int64_t y = 0; y < window.height; ++y) {
@@ -296,7 +296,7 @@ at::Tensor conv2d_by(Isa isa, const at::Tensor& x, const at::Tensor& weight, con
 at::Tensor conv2d_dgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& weight, int64_t height,
                            int64_t width, const Conv2dWindow& window) {
   if (!fits_data(dy, weight, height, width, window)) {
-    throw InternalError("conv2d_dgrad: tensors that it does not take");
+    throw InternalError("conv2d_dgrad: unsupported tensors");
   }
   std::vector<Place> places;
   for (int64_t row = 0; row < window.stride; ++row) {

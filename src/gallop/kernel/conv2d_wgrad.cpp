@@ -312,7 +312,7 @@ bool prefers_conv2d_wgrad(const at::Tensor& x, int64_t out, const Conv2dWindow& 
 at::Tensor conv2d_wgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& x,
                            const Conv2dWindow& window) {
   if (!is_image_batch(dy) || !fits(x, dy.size(1), window)) {
-    throw InternalError("conv2d_wgrad: tensors that it does not take");
+    throw InternalError("conv2d_wgrad: unsupported tensors");
   }
   const Shape s(x, dy.size(1), window);
   if (dy.size(0) != s.images || dy.size(2) != s.out_height || dy.size(3) != s.out_width) {

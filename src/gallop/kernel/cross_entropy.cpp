@@ -171,7 +171,7 @@ using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 Three forward_on_cpu(const at::Tensor& logits, const at::Tensor& target, int64_t ignored,
                      double label_smoothing) {
   if (!takes_cross_entropy(logits, target)) {
-    throw InternalError("cross_entropy: tensors that it does not take");
+    throw InternalError("cross_entropy: unsupported tensors");
   }
   if (has_indices(target)) require_classes(target, logits.size(1), ignored);
   at::Tensor rows = at::empty({logits.size(0), 2}, logits.options().dtype(at::kFloat));
@@ -187,7 +187,7 @@ at::Tensor backward_on_cpu(const at::Tensor& gradient, const at::Tensor& logits,
                            double label_smoothing) {
   if (!takes_cross_entropy(logits, target) || gradient.numel() != 1 || !is_plain(gradient) ||
       gradient.scalar_type() != at::kFloat) {
-    throw InternalError("cross_entropy_backward: tensors that it does not take");
+    throw InternalError("cross_entropy_backward: unsupported tensors");
   }
   at::Tensor result = at::empty_like(logits);
   cross_entropy_gradient_rows(logits, target, rows.const_data_ptr<float>(),
@@ -199,7 +199,7 @@ at::Tensor backward_on_cpu(const at::Tensor& gradient, const at::Tensor& logits,
 Three forward_on_cuda(const at::Tensor& logits, const at::Tensor& target, int64_t ignored,
                       double label_smoothing) {
   if (!takes_cross_entropy(logits, target)) {
-    throw InternalError("cross_entropy: tensors that it does not take");
+    throw InternalError("cross_entropy: unsupported tensors");
   }
   const auto result =
       cross_entropy_on_gpu(*cuda_launcher_for(logits.device()), logits, target,
@@ -212,7 +212,7 @@ at::Tensor backward_on_cuda(const at::Tensor& gradient, const at::Tensor& logits
                             double label_smoothing) {
   if (!takes_cross_entropy(logits, target) || gradient.numel() != 1 ||
       gradient.device() != logits.device() || gradient.scalar_type() != at::kFloat) {
-    throw InternalError("cross_entropy_backward: tensors that it does not take");
+    throw InternalError("cross_entropy_backward: unsupported tensors");
   }
   return cross_entropy_backward_on_gpu(*cuda_launcher_for(logits.device()), gradient, logits,
                                        target, rows,

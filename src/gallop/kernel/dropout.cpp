@@ -45,7 +45,7 @@ void check(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64
                         seed_and_step.scalar_type() == at::kLong && seed_and_step.numel() == 2 &&
                         seed_and_step.is_contiguous() && call >= 0 && call < int64_t{1} << 32;
   if (!takes_dropout(x) || !good_key || !good_share || !(share || (p >= 0 && p < 1))) {
-    throw InternalError("dropout: arguments that it does not take");
+    throw InternalError("dropout: unsupported arguments");
   }
 }
 

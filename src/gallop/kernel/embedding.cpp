@@ -138,7 +138,7 @@ at::Tensor forward_on_cpu(const at::Tensor& indices, const at::Tensor& weight,
                           const Optional& given_positions) {
   const at::Tensor positions = given_positions.value_or(at::Tensor());
   if (!takes_embedding(indices, weight, positions)) {
-    throw InternalError("embedding: tensors that it does not take");
+    throw InternalError("embedding: unsupported tensors");
   }
   require_rows(indices, weight.size(0));
   auto sizes = indices.sizes().vec();
@@ -157,7 +157,7 @@ std::tuple<at::Tensor, at::Tensor> backward_on_cpu(const at::Tensor& dy, const a
   if (!is_plain(dy) || !is_indices(indices) || dy.dim() != indices.dim() + 1 ||
       dy.sizes().slice(0, static_cast<size_t>(indices.dim())) != indices.sizes() ||
       (positions > 0 && positions < indices.size(-1))) {
-    throw InternalError("embedding_backward: tensors that it does not take");
+    throw InternalError("embedding_backward: unsupported tensors");
   }
   require_rows(indices, rows);
   EmbeddingGradients gradients{.weight = at::empty({rows, dy.size(-1)}, dy.options()),

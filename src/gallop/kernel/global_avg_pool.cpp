@@ -53,15 +53,14 @@ bool takes_global_avg_pool(const at::Tensor& x) {
 }
 
 at::Tensor global_avg_pool_by(Isa isa, const at::Tensor& x) {
-  if (!takes_global_avg_pool(x))
-    throw InternalError("global_avg_pool: a tensor that it does not take");
+  if (!takes_global_avg_pool(x)) throw InternalError("global_avg_pool: an unsupported tensor");
   return x.scalar_type() == at::kFloat ? forward<float>(isa, x) : forward<Bf16>(isa, x);
 }
 
 at::Tensor global_avg_pool_backward_by(Isa isa, const at::Tensor& dy, int64_t height,
                                        int64_t width) {
   if (!is_plain(dy) || dy.dim() != 2 || height < 1 || width < 1) {
-    throw InternalError("global_avg_pool_backward: a gradient that it does not take");
+    throw InternalError("global_avg_pool_backward: an unsupported gradient");
   }
   return dy.scalar_type() == at::kFloat ? backward<float>(isa, dy, height, width)
                                         : backward<Bf16>(isa, dy, height, width);

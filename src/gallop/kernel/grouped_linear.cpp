@@ -33,7 +33,7 @@ std::vector<Range> ranges_of(const at::Tensor& ranges, int64_t rows) {
 }
 
 void require(bool condition) {
-  if (!condition) throw InternalError("grouped_linear: tensors of other sizes or types");
+  if (!condition) throw InternalError("grouped_linear: tensors of unexpected sizes or types");
 }
 
 // The product of each expert's rows with its matrix [in, out], in one tensor [R, out].

@@ -77,7 +77,7 @@ namespace {
 LayerNormResult forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                         const at::Tensor& bias, const LayerNormOptions& options) {
   if (!takes_layer_norm(x, residual, weight, bias, options.output, options.residual_bias)) {
-    throw InternalError("layer_norm: a tensor that it does not take");
+    throw InternalError("layer_norm: an unsupported tensor");
   }
   const bool swap = residual.defined() && residual.scalar_type() == at::kFloat;
   const at::Tensor &wide = swap ? residual : x, &other = swap ? x : residual;
@@ -113,7 +113,7 @@ LayerNormGradients backward(const at::Tensor& dy, const at::Tensor& dsum,
   if (!takes_layer_norm(sum, dy, weight, {}, at::kFloat) ||
       (dsum.defined() && (!is_plain(dsum) || dsum.scalar_type() != sum.scalar_type() ||
                           dsum.sizes() != sum.sizes()))) {
-    throw InternalError("layer_norm_backward: tensors that it does not take");
+    throw InternalError("layer_norm_backward: unsupported tensors");
   }
   const auto [rows, columns] = rows_and_columns(sum);
   LayerNormGradients gradients{.sum = at::empty_like(sum),

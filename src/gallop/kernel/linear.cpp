@@ -273,7 +273,7 @@ bool takes_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 at::Tensor linear_by(Isa isa, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                      bool relu, at::ScalarType output) {
-  if (!fits(x, weight, bias, output)) throw InternalError("linear: tensors that it does not take");
+  if (!fits(x, weight, bias, output)) throw InternalError("linear: unsupported tensors");
   auto sizes = x.sizes().vec();
   sizes.back() = weight.size(0);
   at::Tensor y = at::empty(sizes, x.options().dtype(output));
@@ -291,7 +291,7 @@ LinearGradients linear_backward_by(Isa isa, const at::Tensor& dy, const at::Tens
       dy.numel() / weight.size(0) != x.numel() / x.size(-1) || dy.size(-1) != weight.size(0) ||
       (y.defined() &&
        (!is_plain(y) || y.sizes() != dy.sizes() || y.scalar_type() != dy.scalar_type()))) {
-    throw InternalError("linear_backward: tensors that it does not take");
+    throw InternalError("linear_backward: unsupported tensors");
   }
   LinearGradients gradients;
   if (wanted.x) gradients.x = at::empty(x.sizes(), x.options());

@@ -107,7 +107,7 @@ Four forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ta
              int64_t ignored, double label_smoothing, bool wants_x, bool wants_weight,
              int64_t most_logits) {
   if (!takes_linear_cross_entropy(x, weight, target)) {
-    throw InternalError("linear_cross_entropy: tensors that it does not take");
+    throw InternalError("linear_cross_entropy: unsupported tensors");
   }
   const LinearCrossEntropyOptions options{
       .targets = {.ignored = ignored, .label_smoothing = label_smoothing},
@@ -139,7 +139,7 @@ void scale(const at::Tensor& numbers, float factor) {
 void backward_on_cpu(const at::Tensor& gradient, const std::optional<at::Tensor>& x,
                      const std::optional<at::Tensor>& weight) {
   if (gradient.numel() != 1 || !is_plain(gradient) || gradient.scalar_type() != at::kFloat) {
-    throw InternalError("linear_cross_entropy_backward: a gradient that it does not take");
+    throw InternalError("linear_cross_entropy_backward: an unsupported gradient");
   }
   const float factor = *gradient.const_data_ptr<float>();
   if (x) scale(*x, factor);
@@ -149,7 +149,7 @@ void backward_on_cpu(const at::Tensor& gradient, const std::optional<at::Tensor>
 void backward_on_cuda(const at::Tensor& gradient, const std::optional<at::Tensor>& x,
                       const std::optional<at::Tensor>& weight) {
   if (gradient.numel() != 1 || !gradient.is_cuda() || gradient.scalar_type() != at::kFloat) {
-    throw InternalError("linear_cross_entropy_backward: a gradient that it does not take");
+    throw InternalError("linear_cross_entropy_backward: an unsupported gradient");
   }
   if (x) x->mul_(gradient);
   if (weight) weight->mul_(gradient);

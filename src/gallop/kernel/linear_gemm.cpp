@@ -34,7 +34,7 @@ bool fits(const at::Tensor& x, const at::Tensor& weight, bool transposed_weight)
 
 at::Tensor on_cpu(const at::Tensor& x, const at::Tensor& weight, bool transposed_weight) {
   if (!fits(x, weight, transposed_weight)) {
-    throw InternalError("linear_gemm: tensors that it does not take");
+    throw InternalError("linear_gemm: unsupported tensors");
   }
   constexpr int64_t kRows = LinearGemmKernels::kRows, kColumns = LinearGemmKernels::kColumns;
   const int64_t rows = x.size(0), inner = x.size(1),

@@ -154,7 +154,7 @@ bool takes_linear_wgrad(const at::Tensor& dy, const at::Tensor& x) {
 }
 
 at::Tensor linear_wgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& x) {
-  if (!fits(dy, x)) throw InternalError("linear_wgrad: tensors that it does not take");
+  if (!fits(dy, x)) throw InternalError("linear_wgrad: unsupported tensors");
   at::Tensor weight = at::empty({dy.size(1), x.size(1)}, x.options());
   auto* const to = data_of<Bf16>(weight);
   const int64_t stride = weight.size(1);

@@ -139,7 +139,7 @@ at::Tensor muon_directions(const MuonStep& step, at::ScalarType type, double eps
       "float memory, bool nesterov, bool bf16, float eps) -> Tensor",
       directions_on_cpu, directions_on_meta);
   if (step.momentums.empty() || step.gradients.size() != step.momentums.size()) {
-    throw InternalError("muon: lists that do not fit");
+    throw InternalError("muon: lists of different lengths");
   }
   return kDirections(step.momentums, step.gradients, optional(step.grad_scale),
                      optional(step.found_inf), step.memory, step.nesterov, type == at::kBFloat16,
@@ -154,7 +154,7 @@ void muon_update(const MuonStep& step, const at::Tensor& changes) {
   const size_t count = step.parameters.size();
   if (changes.size(0) != static_cast<int64_t>(count) || step.rates.size() != count ||
       step.keep_rates.size() != count) {
-    throw InternalError("muon: lists that do not fit");
+    throw InternalError("muon: lists of different lengths");
   }
   kUpdate(step.parameters, changes.contiguous(), step.lr, optional(step.found_inf), step.keep_rates,
           step.rates);

@@ -306,7 +306,8 @@ void check_rounding(const OptimizerStep& step) {
       step.compensations.empty() || (step.compensations.size() == bf16 && !step.draws.defined());
   is_right &=
       !step.draws.defined() || (step.draws.scalar_type() == c10::kLong && step.draws.numel() == 2);
-  if (!is_right) throw InternalError("optimizer step: bf16 parameters that cannot be rounded so");
+  if (!is_right)
+    throw InternalError("optimizer step: bf16 parameters that this rounding does not support");
 }
 
 void check(const OptimizerStep& step) {

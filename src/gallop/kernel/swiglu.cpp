@@ -62,7 +62,7 @@ void backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& dx) {
 }
 
 at::Tensor forward_on_cpu(const at::Tensor& x) {
-  if (!takes_swiglu(x)) throw InternalError("swiglu: a tensor that it does not take");
+  if (!takes_swiglu(x)) throw InternalError("swiglu: an unsupported tensor");
   at::Tensor y = at::empty(half_sizes(x), x.options());
   x.scalar_type() == at::kFloat ? forward<float>(x, y) : forward<Bf16>(x, y);
   return y;
@@ -71,7 +71,7 @@ at::Tensor forward_on_cpu(const at::Tensor& x) {
 at::Tensor backward_on_cpu(const at::Tensor& dy, const at::Tensor& x) {
   if (!takes_swiglu(x) || !is_plain(dy) || dy.scalar_type() != x.scalar_type() ||
       dy.sizes() != at::IntArrayRef(half_sizes(x))) {
-    throw InternalError("swiglu_backward: tensors that it does not take");
+    throw InternalError("swiglu_backward: unsupported tensors");
   }
   at::Tensor dx = at::empty_like(x);
   x.scalar_type() == at::kFloat ? backward<float>(dy, x, dx) : backward<Bf16>(dy, x, dx);

@@ -91,7 +91,7 @@ std::optional<FirstFailure> first_failure(const std::vector<RankReport>& rank_re
   if (cause == nullptr) {
     return FirstFailure{.code = ExitCode::kDevice,
                         .rank = waiting->rank,
-                        .text = fmt::format("{} waited for others in vain {}",
+                        .text = fmt::format("{} timed out waiting for others {}",
                                             name_of(*waiting, where), place_of(*waiting))};
   }
   return FirstFailure{.code = ExitCode::kDevice,

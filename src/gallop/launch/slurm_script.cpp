@@ -19,7 +19,7 @@ constexpr int kSecondsForOthers = 60;
 // The job id of the last array element is that of the array.
 constexpr const char* kElement = "\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"";
 
-constexpr const char* kPort = R"(  # Another port for each job of a host, and for each start.
+constexpr const char* kPort = R"(  # A different port for each job on a host, and for each start.
   export MASTER_PORT=$((10000 + (SLURM_JOB_ID + 7919 * restarts) % 20000))
 )";
 
@@ -134,7 +134,7 @@ std::optional<int64_t> parse_time_limit(std::string_view text) {
 std::string slurm_script(const SlurmJob& job) {
   check(job);
   return header(job) + fmt::format(R"(
-# Slurm ends a job by SIGTERM, to this script as well. With it the processes would end before they have saved.
+# Slurm ends a job with SIGTERM, which this script also gets. If it ended, so would the processes before saving.
 ended=
 trap 'ended=yes' TERM
 
@@ -144,7 +144,7 @@ while true; do
   code=$?
   if [ -n "$ended" ]; then exit "$code"; fi
   case $code in
-    # Finished; wrong use and bad data, which are as wrong the next time.
+    # Finished; usage errors and bad data, which a restart cannot fix.
     0 | 2 | 3) exit "$code" ;;
     # Stopped and saved; 138: by SIGUSR1 before there was anything to save.
     5 | 138)

@@ -98,7 +98,7 @@ std::unique_ptr<Model> freeze(std::unique_ptr<Model> model,
     (matches_any(one.name, patterns) ? frozen : trained).push_back(one);
   }
   if (trained.empty()) {
-    throw config::OptionError(kOption, "freezes all parameters, so that nothing is left to train");
+    throw config::OptionError(kOption, "freezes all parameters, so nothing is left to train");
   }
   for (const NamedTensor& one : frozen) one.tensor.set_requires_grad(false);
   return std::make_unique<FrozenModel>(std::move(model), std::move(trained), std::move(frozen));

@@ -210,7 +210,7 @@ std::vector<std::string> numbered(const std::string& prefix, size_t count) {
 }
 
 Output Network::forward_packed(const at::Tensor& /*x*/, const at::Tensor& /*position_ids*/) {
-  throw InternalError("this network does not take rows of several texts");
+  throw InternalError("this model does not support rows of several texts");
 }
 
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network) {

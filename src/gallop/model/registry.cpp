@@ -20,20 +20,21 @@ bool embeds_categories(const std::string& model) {
 ModelRegistry built_in_models() {
   ModelRegistry registry;
   registry.layers = built_in_layers();
-  registry.add("mlp", "fully connected layers over numbers or flattened images", make_mlp)
+  registry.add("mlp", "fully connected layers for numbers or flattened images", make_mlp)
       .add("resnet", "residual network, CIFAR form (6n+2) or ImageNet form (18, 34, 50)",
            make_resnet)
-      .add("airbench", "whitened patches and a few wide stages, for short training of small images",
+      .add("airbench", "whitened patches and a few wide stages, for short training on small images",
            make_airbench)
-      .add("vit", "vision transformer over square patches", make_vit)
-      .add("mlp-mixer", "MLP-Mixer over square patches", make_mixer)
-      .add("gpt", "transformer over text as GPT-2; masked-lm makes it bidirectional", make_gpt)
-      .add("tabular-mlp", "embedded numbers and categories of a table, fully connected layers",
+      .add("vit", "vision transformer on square patches", make_vit)
+      .add("mlp-mixer", "MLP-Mixer on square patches", make_mixer)
+      .add("gpt", "GPT-2-style transformer for text; bidirectional for masked-lm", make_gpt)
+      .add("tabular-mlp", "fully connected layers on embedded numbers and categories of a table",
            make_tabular_mlp)
-      .add("tabm", "many such networks with shared weights for tables, whose mean predicts (TabM)",
+      .add("tabm", "ensemble of tabular MLPs with shared weights, averaged for prediction (TabM)",
            make_tabm)
-      .add("layers", "layers that the recipe lists", make_layers)
-      .add("exported", "PyTorch model of an archive of torch.export.save() (.pt2)", make_exported);
+      .add("layers", "a network composed of the layers that the recipe lists", make_layers)
+      .add("exported", "PyTorch model from an archive of torch.export.save() (.pt2)",
+           make_exported);
   return registry;
 }
 

@@ -157,10 +157,12 @@ void require_table(const Task& task, const std::string& model) {
 }
 
 void visit(config::Visitor& visitor, TabularInputConfig& config) {
-  visitor.field({.name = "number_embedding",
-                 .help = "embedding of numbers: by bins of the training data, by waves, or none",
-                 .choices = {"piecewise-linear", "periodic", "none"}},
-                config.number_embedding);
+  visitor.field(
+      {.name = "number_embedding",
+       .help =
+           "embedding of numbers: piecewise-linear (bins of the training data), periodic, or none",
+       .choices = {"piecewise-linear", "periodic", "none"}},
+      config.number_embedding);
   visitor.field(
       {.name = "embedding_width", .help = "elements of the embedding of a number", .min = 1},
       config.embedding_width);

@@ -41,7 +41,8 @@ void check_matrices(const MuonConfig& config, const NamedTensors& parameters) {
       }
     }
     if (!matched) {
-      throw UsageError(fmt::format("muon: matrices has '{}', which matches no parameter", pattern));
+      throw UsageError(
+          fmt::format("muon: the pattern '{}' in matrices matches no parameter", pattern));
     }
   }
 }

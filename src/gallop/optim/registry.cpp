@@ -14,8 +14,11 @@ OptimizerRegistry built_in_optimizers() {
   OptimizerRegistry registry("optimizer");
   registry.add("sgd", "stochastic gradient descent with momentum", make_sgd)
       .add("sgdw", "SGD with decoupled weight decay", make_sgdw)
-      .add("adagrad", "learning rates adapted by the sum of squared gradients", make_adagrad)
-      .add("adadelta", "learning rates adapted by averages of gradients and updates", make_adadelta)
+      .add("adagrad", "Adagrad: learning rates adapted by the sum of squared gradients",
+           make_adagrad)
+      .add("adadelta",
+           "Adadelta: learning rates adapted by averages of squared gradients and updates",
+           make_adadelta)
       .add("rmsprop", "gradients divided by their root mean square", make_rmsprop)
       .add("adam", "adaptive moment estimation", make_adam)
       .add("adamw", "Adam with decoupled weight decay", make_adamw)
@@ -25,8 +28,8 @@ OptimizerRegistry built_in_optimizers() {
       .add("lion", "sign of the momentum (evolved sign momentum)", make_lion)
       .add("lars", "SGD with layer-wise adaptive rates, for large batches", make_lars)
       .add("lamb", "AdamW with layer-wise adaptive rates, for large batches", make_lamb)
-      .add("adafactor", "Adam with factored second moments, saves memory", make_adafactor)
-      .add("muon", "orthogonal updates of matrices, and AdamW or SGD for the rest", make_muon)
+      .add("adafactor", "Adam with factored second moments, to save memory", make_adafactor)
+      .add("muon", "orthogonalized updates of matrices, and AdamW or SGD for the rest", make_muon)
       .add("schedule-free-sgd", "SGD that averages weights instead of lowering its rate",
            make_schedule_free_sgd)
       .add("schedule-free-adamw", "AdamW that averages weights instead of lowering its rate",

@@ -53,10 +53,10 @@ class ScheduleFree final : public RuleOptimizer {
 template <typename Config>
 void visit_schedule_free(config::Visitor& visitor, Config& config) {
   visitor.field(
-      {.name = "r", .help = "exponent of the step in its weight in the average", .min = 0},
+      {.name = "r", .help = "exponent of the step number in its averaging weight", .min = 0},
       config.r);
   visitor.field({.name = "weight_lr_power",
-                 .help = "exponent of the learning rate in a step's weight in the average",
+                 .help = "exponent of the learning rate in the averaging weight of a step",
                  .min = 0},
                 config.weight_lr_power);
   visit_decay(visitor, config);

@@ -13,7 +13,8 @@ WrapperRegistry built_in_wrappers() {
   WrapperRegistry registry("wrapper");
   registry.add("lookahead", "slow weights that follow the fast ones every k steps", make_lookahead)
       .add("ema", "evaluates and saves an exponential moving average of the weights", make_ema)
-      .add("swa", "evaluates and saves the mean of weights of the last part of the run", make_swa);
+      .add("swa", "evaluates and saves the mean of the weights over the last part of the run",
+           make_swa);
   return registry;
 }
 

@@ -46,7 +46,7 @@ void judge(Trial& trial, const SearchConfig& config) {
   } else if (trial.gain->high < 1) {
     trial.reason = "worse";
   } else if (trial.gain->low < config.worthwhile) {
-    trial.reason = trial.gain->value < config.worthwhile ? "no gain" : "no certain gain";
+    trial.reason = trial.gain->value < config.worthwhile ? "no gain" : "no significant gain";
   } else if (is_slower_than_it_saves) {
     trial.reason =
         fmt::format("costs more time ({:.2f}x) than it saves memory", 1 / found.speedup.value);

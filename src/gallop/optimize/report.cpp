@@ -203,11 +203,11 @@ std::string interactions_text(const Report& report) {
 std::string equal_text(const Report& report) {
   if (!report.target || !report.why_no_training_changes.empty()) return {};
   if (!report.equal_runs) {
-    return "The budget was too small to train the best recipe as long as the recipe as it is.";
+    return "The budget was too small to train the best recipe for as long as the original recipe.";
   }
   const size_t seeds = report.equal_runs->metrics.size();
   return fmt::format(
-      "Trained for {:.3g} epochs, too, the best recipe has {} {:.4g} instead of "
+      "Trained for {:.3g} epochs as well, the best recipe has {} {:.4g} instead of "
       "{:.4g} ({}).",
       report.equal_runs->epochs, report.plain.metric, report.equal_runs->mean_metric(),
       report.plain_runs->mean_metric(),

@@ -70,7 +70,7 @@ class C10dCollectives final : public Collectives {
     } catch (const std::exception& error) {
       if (dynamic_cast<const Error*>(&error) != nullptr) throw;
       throw DeviceError(
-          fmt::format("rank {} of {} did not find all others at {} port {} within {}: {}",
+          fmt::format("rank {} of {} could not join all other ranks at {} port {} within {}: {}",
                       rendezvous.rank, rendezvous.size, rendezvous.host, rendezvous.port,
                       format_duration(rendezvous.seconds), reason_of(error)));
     }
@@ -191,7 +191,7 @@ class C10dCollectives final : public Collectives {
     }
     const auto found = started_.find(key_of(tensor));
     if (found == started_.end())
-      throw InternalError("collectives: no collective on this tensor is under way");
+      throw InternalError("collectives: no collective on this tensor is in flight");
     const Started started = std::move(found->second);
     started_.erase(found);
     in_time(started.call, [&] {

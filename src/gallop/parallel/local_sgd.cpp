@@ -101,7 +101,7 @@ void visit_schedule(config::Visitor& visitor, int64_t& sync_every, int64_t& warm
                  .max = kMostSteps},
                 sync_every);
   visitor.field({.name = "warmup_steps",
-                 .help = "first steps, which all-reduce gradients as ddp does",
+                 .help = "number of first steps, which all-reduce gradients as ddp does",
                  .min = 0,
                  .max = kMostSteps},
                 warmup_steps);

@@ -31,7 +31,8 @@ int format_of(const at::Tensor& tensor) {
     case at::kLong: return Nccl::kInt64;
     case at::kByte: return Nccl::kUint8;
     default:
-      throw InternalError(fmt::format("NCCL sums no {}", c10::toString(tensor.scalar_type())));
+      throw InternalError(
+          fmt::format("NCCL cannot all-reduce {}", c10::toString(tensor.scalar_type())));
   }
 }
 
@@ -59,12 +60,13 @@ NcclCollectives::NcclCollectives(std::shared_ptr<const Nccl> nccl, c10::Device d
     result = nccl_->init(&communicator_, size, id, rank, &config);
     result = wait_until_settled(result, deadline);
   } else if (result == Nccl::kSuccess) {
-    throw DeviceError("NCCL did not start in process 0");
+    throw DeviceError("NCCL did not start in rank 0");
   }
   if (result != Nccl::kSuccess) {
-    const std::string words = result == Nccl::kInProgress
-                                  ? fmt::format("not all came within {}", format_duration(seconds))
-                                  : describe(result);
+    const std::string words =
+        result == Nccl::kInProgress
+            ? fmt::format("not all ranks connected within {}", format_duration(seconds))
+            : describe(result);
     abort_all();
     throw DeviceError(fmt::format("NCCL did not start in rank {} of {} on {}: {}", rank, size,
                                   device_.str(), words));
@@ -188,8 +190,9 @@ void NcclCollectives::start(const at::Tensor& tensor, int64_t call, double secon
     int result = enqueue(stream_.native_handle());
     result = wait_until_settled(result, deadline);
     if (result != Nccl::kSuccess) {
-      failure_ = std::make_unique<GpuCallFailed>(
-          call, result == Nccl::kInProgress ? "NCCL did not begin in time" : describe(result));
+      failure_ = std::make_unique<GpuCallFailed>(call, result == Nccl::kInProgress
+                                                           ? "the NCCL call did not start in time"
+                                                           : describe(result));
       abort_all();
       throw GpuCallFailed(*failure_);
     }
@@ -202,7 +205,8 @@ void NcclCollectives::start(const at::Tensor& tensor, int64_t call, double secon
 
 void NcclCollectives::wait(const at::Tensor& tensor) {
   const auto found = started_.find(tensor.const_data_ptr());
-  if (found == started_.end()) throw InternalError("no sum of this tensor is under way on a GPU");
+  if (found == started_.end())
+    throw InternalError("no all-reduce of this tensor is in flight on a GPU");
   found->second->block(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
   started_.erase(found);
   check();
@@ -276,7 +280,7 @@ std::string NcclCollectives::failure_reason(const InFlight& first) const {
     if (first.done->query() || Clock::now() < first.deadline) return {};
   } catch (const std::exception& error) {
     const std::string_view text = error.what();
-    return fmt::format("the GPU says: {}", printable(text.substr(0, text.find('\n'))));
+    return fmt::format("CUDA error: {}", printable(text.substr(0, text.find('\n'))));
   }
   return fmt::format("not done after {}", format_duration(first.seconds));
 }

@@ -334,8 +334,8 @@ void PipelineSchedule::visit(
   }
   for (size_t rank = 0; rank < actions.size(); ++rank) {
     if (next[rank] == actions[rank].size()) continue;
-    throw InternalError(fmt::format("pipeline schedule {}: rank {} waits for ever at {}", name,
-                                    rank, text_of(actions[rank][next[rank]])));
+    throw InternalError(fmt::format("pipeline schedule {}: rank {} waits forever at {}", name, rank,
+                                    text_of(actions[rank][next[rank]])));
   }
 }
 
@@ -376,7 +376,7 @@ PipelineSchedule make_pipeline_schedule(std::string_view name, int ranks, int mi
     std::vector<std::string> names;
     for (const auto& one : kinds) names.emplace_back(one.name);
     throw UsageError(
-        fmt::format("unknown pipeline schedule '{}'; one of {}", name, fmt::join(names, ", ")));
+        fmt::format("unknown pipeline schedule '{}'; known are {}", name, fmt::join(names, ", ")));
   }
   if (ranks < 1) throw UsageError(fmt::format("{} ranks: a pipeline has at least 1", ranks));
   if (micro_batches < 1) {

@@ -54,7 +54,8 @@ void require_parts(const char* call, const char* larger_name, const at::Tensor& 
 std::vector<int64_t> elements_of(const char* name, const at::Tensor& tensor,
                                  std::vector<int64_t> sizes, int processes) {
   constexpr const char* kCall = "all_to_all";
-  require(tensor.dim() > 0, kCall, fmt::format("{} has no dimension to be divided along", name));
+  require(tensor.dim() > 0, kCall,
+          fmt::format("{} has no dimension along which to divide it", name));
   const int64_t rows = tensor.size(0);
   if (sizes.empty()) {
     require(rows % processes == 0, kCall,

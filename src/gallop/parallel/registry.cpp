@@ -12,14 +12,13 @@ namespace gallop::parallel {
 
 StrategyRegistry built_in_strategies() {
   StrategyRegistry registry("strategy");
-  registry.add("ddp", "each process has the whole model and its part of each batch", make_ddp);
+  registry.add("ddp", "each process has the whole model and its slice of each batch", make_ddp);
   registry
       .add("deterministic", "the same bits for 1, 2, 3, 4, 6 or 12 processes, at a cost",
            make_deterministic)
-      .add("zero-1", "as ddp, but each process has and updates a part of the optimizer's state",
-           make_zero1)
-      .add("zero-2", "as zero-1, and each process has a part of the gradients", make_zero2)
-      .add("zero-3", "as zero-2, and each process has a part of the parameters (FSDP)", make_zero3)
+      .add("zero-1", "as ddp, but the optimizer state and the update are sharded", make_zero1)
+      .add("zero-2", "as zero-1, and the gradients are sharded", make_zero2)
+      .add("zero-3", "as zero-2, and the parameters are sharded (FSDP)", make_zero3)
       .add("pipeline", "each process has some of the layers, through which micro-batches pass",
            make_pipeline)
       .add("tensor", "each process has some heads and channels of each layer (Megatron-LM)",
@@ -28,7 +27,8 @@ StrategyRegistry built_in_strategies() {
            make_context)
       .add("expert", "as ddp, but each process has some of the experts of each layer (GShard)",
            make_expert)
-      .add("local-sgd", "each process trains by itself, and weights are averaged every few steps",
+      .add("local-sgd",
+           "each process trains independently, and weights are averaged every few steps",
            make_local_sgd)
       .add("diloco", "as local-sgd, with an outer optimizer of the averaged changes (DiLoCo)",
            make_diloco);

@@ -115,7 +115,7 @@ std::string find_nodes(Trace& trace, const std::vector<GraphNode>& nodes) {
   for (ThreadTrace& thread : trace.threads) {
     if (thread.main) return find_nodes_of(thread, nodes);
   }
-  return "the trace has no thread that trains";
+  return "the trace has no training thread";
 }
 
 }  // namespace gallop::profile

@@ -28,7 +28,7 @@ void visit_lr_scaling(config::Visitor& visitor, LrScaling& scaling) {
 void check(const LrScaling& scaling, bool lr_is_auto) {
   if (scaling.scales() && lr_is_auto) {
     throw UsageError(
-        fmt::format("optimizer.lr: auto already finds a learning rate for this batch size, so that "
+        fmt::format("optimizer.lr: auto already finds a learning rate for this batch size, so "
                     "optimizer.lr_scaling={} does not apply; remove one of them",
                     scaling.rule));
   }

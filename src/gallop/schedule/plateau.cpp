@@ -100,7 +100,7 @@ void visit(config::Visitor& visitor, PlateauConfig& config) {
   visitor.field({.name = "cooldown", .help = "evaluations to wait after a decay", .min = 0},
                 config.cooldown);
   visitor.field({.name = "min", .help = "minimum factor", .min = 0, .max = 1}, config.min);
-  visitor.field({.name = "eps", .help = "minimal change of the factor", .min = 0}, config.eps);
+  visitor.field({.name = "eps", .help = "minimum change of the factor", .min = 0}, config.eps);
 }
 
 std::unique_ptr<Schedule> make_plateau(const PlateauConfig& config, const RunLength&) {

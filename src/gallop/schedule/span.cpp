@@ -60,7 +60,7 @@ double RunLength::share_of(const Span& span) const {
   if (span.unit == excluded) {
     const bool is_steps = span.unit == Span::Unit::kSteps;
     throw UsageError(
-        fmt::format("train.rampup_batch_size: batches become larger, so that the schedule cannot "
+        fmt::format("train.rampup_batch_size: batches become larger, so the schedule cannot "
                     "be given in {}; "
                     "give it in {}, or as a fraction of the run",
                     is_steps ? "steps" : "epochs", is_steps ? "epochs" : "steps"));

@@ -131,7 +131,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
     where_.clear();
-    return fail(fmt::format("the header is no JSON in UTF-8 (near its byte {})", position));
+    return fail(fmt::format("the header is not JSON in UTF-8 (near its byte {})", position));
   }
 
  private:

@@ -64,7 +64,7 @@ std::string name_problem(std::string_view name) {
     const size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view component = name.substr(begin, end - begin);
     if (component.empty() || component == "." || component == "..") {
-      return "has a name that is no relative path";
+      return "has a name that is not a relative path";
     }
     begin = end + 1;
   }

@@ -73,7 +73,7 @@ std::map<std::string, std::string> parse_trainer(const MappedFile& file) {
   try {
     return nlohmann::json::parse(file.bytes()).get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception&) {
-    throw DataError(fmt::format("{}: is no map from text to text", name_of(file.path())));
+    throw DataError(fmt::format("{}: is not a map from strings to strings", name_of(file.path())));
   }
 }
 

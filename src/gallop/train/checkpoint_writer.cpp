@@ -165,7 +165,7 @@ WrittenFiles CheckpointWriter::wait_for_slices(const CheckpointDraft& draft) con
       throw DeviceError(
           fmt::format("{}: another process has not written its part of the checkpoint{}",
                       printable(draft.folder.string()),
-                      is_there ? "" : "; the folder is gone: is it one that all processes share?"));
+                      is_there ? "" : "; the folder is gone: do all processes share it?"));
     }
     std::this_thread::sleep_for(kBetweenLooks);
   }

@@ -28,7 +28,7 @@ void rethrow_nondeterminism() {
     if (op.empty()) throw;
     throw UsageError(
         fmt::format("{} has no deterministic implementation on a GPU; set train.deterministic=warn "
-                    "to use it, so that results are not repeatable bit for bit",
+                    "to use it; results are then not repeatable bit for bit",
                     op));
   };
   try {

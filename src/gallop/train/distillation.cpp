@@ -15,12 +15,12 @@ void visit(config::Visitor& v, DistillConfig& c) {
       {.name = "teacher", .help = "teacher: a run (its best checkpoint) or a checkpoint's folder"},
       c.teacher);
   v.field({.name = "temperature",
-           .help = "temperature of the softmax of both",
+           .help = "softmax temperature of teacher and student",
            .min = 0,
            .above_min = true},
           c.temperature);
   v.field({.name = "weight",
-           .help = "weight of the distillation loss; the targets' loss has 1 - weight",
+           .help = "weight of the distillation loss; the loss of the targets has 1 - weight",
            .min = 0,
            .max = 1,
            .above_min = true},

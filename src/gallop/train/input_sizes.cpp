@@ -28,7 +28,7 @@ int64_t in_units(double size, int64_t unit, int64_t full) {
 
 void visit(config::Visitor& visitor, ProgressiveResizingConfig& config) {
   visitor.field({.name = "initial_scale",
-                 .help = "scale of the first images; 1: all have their full size",
+                 .help = "initial scale of the images; 1: full size throughout",
                  .min = 0,
                  .max = 1,
                  .above_min = true},
@@ -39,15 +39,16 @@ void visit(config::Visitor& visitor, ProgressiveResizingConfig& config) {
                  .max = 1},
                 config.delay_fraction);
   visitor.field({.name = "finetune_fraction",
-                 .help = "last fraction of the run, with the full size",
+                 .help = "fraction of the run at its end, with the full size",
                  .min = 0,
                  .max = 1},
                 config.finetune_fraction);
-  visitor.field({.name = "size_increment",
-                 .help = "sizes are multiples of it, in pixels; 0: an eighth of the full size",
-                 .min = 0,
-                 .max = 1 << 14},
-                config.size_increment);
+  visitor.field(
+      {.name = "size_increment",
+       .help = "sizes are multiples of this number of pixels; 0: an eighth of the full size",
+       .min = 0,
+       .max = 1 << 14},
+      config.size_increment);
 }
 
 void visit(config::Visitor& visitor, SeqLengthWarmupConfig& config) {
@@ -57,25 +58,26 @@ void visit(config::Visitor& visitor, SeqLengthWarmupConfig& config) {
                  .max = 1},
                 config.duration);
   visitor.field({.name = "min_seq_length",
-                 .help = "length of the first texts in tokens; 0: step_size",
+                 .help = "initial length of texts in tokens; 0: step_size",
                  .min = 0,
                  .max = 1 << 24},
                 config.min_seq_length);
-  visitor.field({.name = "step_size",
-                 .help = "lengths are multiples of it; 0: an eighth of data.context",
-                 .min = 0,
-                 .max = 1 << 24},
-                config.step_size);
+  visitor.field(
+      {.name = "step_size",
+       .help = "lengths are multiples of this number of tokens; 0: an eighth of data.context",
+       .min = 0,
+       .max = 1 << 24},
+      config.step_size);
 }
 
 void visit(config::Visitor& visitor, RampupBatchSizeConfig& config) {
   visitor.field({.name = "start",
-                 .help = "size of the first batches; 0: all have data.batch_size",
+                 .help = "initial batch size; 0: data.batch_size throughout",
                  .min = 0,
                  .max = 1 << 24},
                 config.start);
   visitor.field({.name = "increment",
-                 .help = "difference between two sizes; 0: each is twice the size before",
+                 .help = "increment between sizes; 0: each size is twice the previous one",
                  .min = 0,
                  .max = 1 << 24},
                 config.increment);

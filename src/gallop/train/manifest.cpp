@@ -44,7 +44,7 @@ Manifest read_manifest(const fs::path& path) {
     // The text has a single valid form, so that every change of it is detected.
     if (render_manifest(manifest) == text) return manifest;
   } catch (const nlohmann::json::exception&) {
-    throw DataError(fmt::format("{}: damaged: it is no manifest of a checkpoint", name));
+    throw DataError(fmt::format("{}: damaged: it is not a manifest of a checkpoint", name));
   }
   throw DataError(fmt::format("{}: damaged: its checksum is wrong", name));
 }

@@ -164,9 +164,9 @@ std::string MeasuredChoice::evidence(double scale) const {
   }
   all.insert(all.end(), excluded.begin(), excluded.end());
   const char* const reason = candidates.size() == 1 ? "the only one of"
-                             : is_busy              ? "the least on a busy machine of"
-                             : is_close             ? "hardly different from the least of"
-                                                    : "the least of";
+                             : is_busy              ? "the fastest on a busy machine of"
+                             : is_close             ? "hardly different from the fastest of"
+                                                    : "the fastest of";
   return fmt::format("{}: {} {}", candidates[chosen].name, reason, fmt::join(all, ", "));
 }
 

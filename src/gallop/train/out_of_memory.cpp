@@ -56,7 +56,7 @@ std::optional<std::string> out_of_memory(const std::exception_ptr& error) {
   } catch (const UsageError& other) {  // Of an operator of an exported model.
     return words_of(other.what());
   } catch (const std::bad_alloc&) {
-    return "the system has no memory to give";
+    return "the system could not allocate memory";
   } catch (...) {
   }
   return {};

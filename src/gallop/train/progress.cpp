@@ -47,7 +47,7 @@ void read_value(const std::map<std::string, std::string>& map, const std::string
   const std::string& text = found->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw DataError(fmt::format("the checkpoint's '{}' is no number: '{}'", name, text));
+    throw DataError(fmt::format("the checkpoint's '{}' is not a number: '{}'", name, text));
   }
 }
 

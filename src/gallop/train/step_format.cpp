@@ -101,7 +101,7 @@ std::vector<std::string> exclude_slow_bf16(std::vector<StepFormat>& formats) {
   const double ratio = gemm_seconds(at::kBFloat16) / gemm_seconds(at::kFloat);
   if (ratio < kSlowGemm) return {};
   std::erase_if(formats, [](const StepFormat& one) { return one.precision == Precision::kBf16; });
-  return {fmt::format("{} excluded, as a GEMM takes {:.0f} times as long",
+  return {fmt::format("{} excluded, because a GEMM takes {:.0f} times as long",
                       precision::name_of(Precision::kBf16), ratio)};
 }
 
@@ -116,7 +116,7 @@ bool keep_if_it_works(std::vector<StepFormat>& formats, size_t index,
   } catch (const UsageError& error) {
     if (formats.size() == 1 || out_of_memory(std::current_exception())) throw;
     const std::string what = error.what();
-    excluded.push_back(fmt::format("{} excluded, as it fails: {}", formats[index].describe(),
+    excluded.push_back(fmt::format("{} excluded, because it fails: {}", formats[index].describe(),
                                    printable(what.substr(0, what.find('\n')))));
   }
   formats.erase(formats.begin() + static_cast<std::ptrdiff_t>(index));

@@ -93,7 +93,7 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
         "parallel.name=ddp");
   } else if (!calls && pipeline_) {
     refuse(
-        fmt::format("; in a pipeline, micro-batches are not split by themselves: set "
+        fmt::format("; in a pipeline, micro-batches are not split automatically: set "
                     "train.gradient_accumulation to {}",
                     2 * micro_batches()));
   } else if (!calls && config_.strategy->forward_group() != nullptr) {
@@ -108,7 +108,7 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
                     2 * micro_batches()));
   } else if (!calls) {
     refuse(fmt::format(
-        "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "
+        "; with parallel.batch_norm=synchronized parts of batches are not split automatically: set "
         "train.gradient_accumulation to {}",
         2 * micro_batches()));
   }

@@ -44,7 +44,7 @@ Interval Interval::parse(const std::string& text) {
     }
   }
   throw UsageError(
-      fmt::format("'{}' is no interval; write for example '500 steps', '1 epoch', '90 s', '10 "
+      fmt::format("'{}' is not an interval; write for example '500 steps', '1 epoch', '90 s', '10 "
                   "min', '2 h' or 'never'",
                   text));
 }
@@ -62,8 +62,9 @@ std::string wrong_interval(const std::string& text) {
 
 std::string wrong_memory(const std::string& text) {
   if (text == "none" || parse_bytes(text)) return {};
-  return fmt::format("'{}' is no amount of memory; write for example '2 GiB', '512 MiB' or 'none'",
-                     printable(text));
+  return fmt::format(
+      "'{}' is not an amount of memory; write for example '2 GiB', '512 MiB' or 'none'",
+      printable(text));
 }
 
 }  // namespace
@@ -263,7 +264,7 @@ static void check(const EarlyStoppingConfig& config, const std::string& evaluate
 
 void check_evaluations(const TrainConfig& config, bool evaluates) {
   if (!evaluates) {
-    require_evaluations(config.early_stopping, "the data have no part to evaluate on",
+    require_evaluations(config.early_stopping, "the data have no split to evaluate on",
                         "data.validation, for example to 0.1");
   }
 }

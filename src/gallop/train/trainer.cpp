@@ -207,7 +207,7 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
       "the schedule follows evaluations, but there are none: {}",
       evaluates ? "train.evaluate_every is never; set it, for example to '1 epoch', or use "
                   "another schedule.name"
-                : "the data have no part to evaluate on; set data.validation, or use another "
+                : "the data have no split to evaluate on; set data.validation, or use another "
                   "schedule.name"));
 }
 

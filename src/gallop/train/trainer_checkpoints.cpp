@@ -255,7 +255,7 @@ void Trainer::Impl::rewind() {
   });
   if (!is_there) {
     tell(&Observer::noted,
-         fmt::format("step {}: a spike of the loss was skipped; there is no checkpoint yet to go "
+         fmt::format("step {}: a loss spike was skipped; there is no checkpoint yet to rewind "
                      "back to",
                      progress.step));
     return;
@@ -263,7 +263,7 @@ void Trainer::Impl::rewind() {
   progress.rewinds += 1;
   if (progress.rewinds > config.spikes.limit) {
     throw DataError(
-        fmt::format("step {}: the loss is a spike that takes rewind number {}, and "
+        fmt::format("step {}: a loss spike requires rewind number {}, and "
                     "train.spikes.limit is {}. {}",
                     progress.step, progress.rewinds, config.spikes.limit, what_to_do()));
   }
@@ -272,7 +272,7 @@ void Trainer::Impl::rewind() {
   TrainingState old = state();
   load(target, old);
   tell(&Observer::noted,
-       fmt::format("step {}: the loss is a spike; weights are again those of step {} (rewind {} "
+       fmt::format("step {}: loss spike; rewound to the weights of step {} (rewind {} "
                    "of at most {})",
                    progress.step, progress.rewind_step, progress.rewinds, config.spikes.limit));
 }

@@ -52,7 +52,7 @@ bool Trainer::Impl::compare_states() {
   if (found.is_equal && found.wrong_before.empty()) return true;
   const auto hosts = process_group.gather(host_name());
   if (found.is_equal) {
-    tell(&Observer::noted, fmt::format("step {} again: all are equal; it was {} that had other "
+    tell(&Observer::noted, fmt::format("step {} repeated: all ranks agree; {} had different "
                                        "weights or states before",
                                        progress.step, names_of(found.wrong_before, hosts)));
     return true;
@@ -63,7 +63,7 @@ bool Trainer::Impl::compare_states() {
       fmt::format("step {}: {} {}: a bit has flipped in memory, or a processor computes wrongly",
                   progress.step, names_of(ranks, hosts),
                   found.odd_ranks.empty() ? "differ in weights or states"
-                                          : "has other weights or states than the rest"));
+                                          : "has different weights or states than the rest"));
   return false;
 }
 
@@ -71,7 +71,8 @@ bool Trainer::Impl::compare_states() {
 void Trainer::Impl::go_back(const std::string& why) {
   finish_saving();
   if (state_watch.count() >= kMostTimes) {
-    throw DeviceError(fmt::format("{}; {} times are too many", why, kMostTimes));
+    throw DeviceError(
+        fmt::format("{}; this happened {} times, which is too often", why, kMostTimes));
   }
   std::optional<CheckpointInfo> newest;
   const auto back_to = process_group.run_on_rank0([&]() -> std::optional<int64_t> {

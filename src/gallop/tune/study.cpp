@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 
 [[noreturn]] void fail(const Event& event, const std::string& why) {
-  throw DataError(fmt::format("the study's history is damaged: {}: {}", to_json(event), why));
+  throw DataError(fmt::format("the history of the study is damaged: {}: {}", to_json(event), why));
 }
 
 void check(const Event& event, bool is_right, const char* why) {

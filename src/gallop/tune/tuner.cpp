@@ -308,7 +308,7 @@ Event Tuner::lose(const Trial& trial) const {
   if (times >= study_.settings().attempts) {
     Event ended = event(Kind::kFinished, trial.number);
     ended.state = TrialState::kFailed;
-    ended.text = fmt::format("its worker vanished, the last of {}: {}", times, trial.worker);
+    ended.text = fmt::format("its worker was lost, the last of {}: {}", times, trial.worker);
     return ended;
   }
   Event vanished = event(Kind::kVanished, trial.number);

@@ -134,7 +134,7 @@ TEST_F(WithNvrtc, ReportsCompilationErrors) {
 TEST_F(WithNvrtc, ReportsUnknownGpus) {
   CudaCompiler compiler(options_);
   const CudaBinary old = compiler.submit({a_kernel()}, 35)[0].get();
-  EXPECT_NE(old.fallback_reason.find("knows no GPU of compute capability 3.5"), std::string::npos)
+  EXPECT_NE(old.fallback_reason.find("does not support compute capability 3.5"), std::string::npos)
       << old.fallback_reason;
   // A newer GPU gets PTX that its driver can compile.
   const CudaBinary young = compiler.submit({a_kernel()}, 999)[0].get();

@@ -84,7 +84,8 @@ TEST_F(CudaKernelTest, ReportsAMissingDriver) {
 TEST_F(CudaKernelTest, ReportsAMissingGpu) {
   const auto kernel = CudaKernel::make(relu_with_sums(10, 10), compiler_, 3, kFakeDriver);
   EXPECT_FALSE(kernel->load());
-  EXPECT_NE(kernel->fallback_reason().find("cannot tell the GPU's kind"), std::string::npos)
+  EXPECT_NE(kernel->fallback_reason().find("cannot query the compute capability"),
+            std::string::npos)
       << kernel->fallback_reason();
 }
 

@@ -213,7 +213,7 @@ TEST(GraphStages, ReportsWhyThereIsNoGraph) {
   const auto counts = [calls = 0](const Tensors& arguments) mutable -> Tensors {
     return {arguments[0].mul(++calls)};
   };
-  EXPECT_NE(graph_stages(counts, {at::ones({2})}, {}).refusal.find("something else at each call"),
+  EXPECT_NE(graph_stages(counts, {at::ones({2})}, {}).refusal.find("two recordings differ"),
             std::string::npos);
 }
 

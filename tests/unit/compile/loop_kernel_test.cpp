@@ -275,7 +275,7 @@ TEST(LoopKernel, ReportsInvalidTensors) {
   EXPECT_EQ(message({x}, {y, sums, total}), "none");
   EXPECT_EQ(message({x}, {y}), "loop kernel: 1 inputs and 1 outputs where 1 and 3 belong");
   EXPECT_EQ(message({x.to(at::kDouble)}, {y, sums, total}),
-            "loop kernel: input 0 is no fp32 tensor on the CPU");
+            "loop kernel: input 0 is not a tensor of fp32 on the CPU");
   EXPECT_EQ(message({x}, {y, at::empty({7}), total}),
             "loop kernel: output 1 reaches 32 bytes of memory, its tensor has 28");
   KernelCompiler none({.command = "/nowhere/c++"});

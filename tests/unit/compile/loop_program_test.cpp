@@ -86,7 +86,7 @@ TEST(LoopProgram, ReportsMistakes) {
     ADD_FAILURE() << "no error";
   } catch (const InternalError& error) {
     EXPECT_STREQ(error.what(),
-                 "loop program: expression 0 (exp) has argument 7, which is no earlier one");
+                 "loop program: expression 0 (exp) has argument 7, which is not an earlier one");
   }
   LoopProgram empty{.sizes = {3, 0}};
   EXPECT_THROW(check(empty), InternalError);

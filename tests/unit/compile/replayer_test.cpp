@@ -108,25 +108,28 @@ TEST(Replayer, HostWorkIsNotCaptured) {
   auto replayer = replayer_of(kTwice, inputs, make_fake_graph, [](Graph& graph) {
     graph.buffers.push_back({.device = {c10::kCUDA, 0}});
   });
-  expect_plain(replayer, inputs, inputs[0] * 2,
-               "the step is no graph of the device: aten::mul.Scalar works on memory of cpu "
-               "besides that of cuda:0");
+  expect_plain(
+      replayer, inputs, inputs[0] * 2,
+      "the step cannot be captured as a device graph: aten::mul.Scalar works on memory of cpu "
+      "besides that of cuda:0");
 }
 
 TEST(Replayer, FunctionsThatWriteArgumentsAreNotCaptured) {
   const Function function = [](const Tensors& in) -> Tensors { return {in[0].fill_(3)}; };
   const Tensors inputs = {at::randn({3})};
   auto replayer = replayer_of(function, inputs);
-  expect_plain(replayer, inputs, at::full({3}, 3.0),
-               "the step is no graph of the device: aten::fill_.Scalar changes an argument");
+  expect_plain(
+      replayer, inputs, at::full({3}, 3.0),
+      "the step cannot be captured as a device graph: aten::fill_.Scalar changes an argument");
 }
 
 TEST(Replayer, StridedArgumentsAreNotCaptured) {
   const Tensors inputs = {at::randn({3, 1}).expand({3, 4})};
   auto replayer = replayer_of(kTwice, inputs);
-  expect_plain(replayer, inputs, inputs[0] * 2,
-               "the step is no graph of the device: an argument has several elements at one "
-               "place, or gaps between them");
+  expect_plain(
+      replayer, inputs, inputs[0] * 2,
+      "the step cannot be captured as a device graph: an argument has several elements at one "
+      "place, or gaps between them");
 }
 
 TEST(Replayer, RunsNodeByNodeIfTheCaptureFails) {
@@ -140,9 +143,10 @@ TEST(Replayer, RunsNodeByNodeIfTheCaptureFails) {
   const Tensors inputs = {at::randn({3})};
   auto replayer = replayer_of(
       kTwice, inputs, [](c10::Device, std::string&) { return std::make_unique<Refusing>(); });
-  expect_plain(replayer, inputs, inputs[0] * 2,
-               "the step is no graph of the device: operation not permitted when stream is "
-               "capturing");
+  expect_plain(
+      replayer, inputs, inputs[0] * 2,
+      "the step cannot be captured as a device graph: operation not permitted when stream is "
+      "capturing");
 }
 
 TEST(Replayer, TheCpuHasNoGraphs) {

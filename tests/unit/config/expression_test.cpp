@@ -64,7 +64,7 @@ TEST(Expression, SupportsAnyNameInBackquotes) {
             (std::vector<std::string>{"metrics.val-loss", "params.learning rate", "not"}));
   EXPECT_TRUE(expression.holds({0.5, 2.0, 1.0}));
   EXPECT_EQ(Expression("`true`").names(), (std::vector<std::string>{"true"}));
-  EXPECT_EQ(mistake("`a"), "'`a': at letter 1: the quote does not end");
+  EXPECT_EQ(mistake("`a"), "'`a': at letter 1: the quote is not closed");
   EXPECT_EQ(mistake("``(1)"), "'``(1)': at letter 3: unexpected text");
 }
 
@@ -73,7 +73,7 @@ TEST(Expression, LimitsItsLength) {
   for (int i = 1; i < 5000; ++i) sum += "+1";
   EXPECT_EQ(number(sum), 5000);
   for (int i = 0; i < 50000; ++i) sum += "+1";
-  EXPECT_NE(mistake(sum).find("this is too long"), std::string::npos);
+  EXPECT_NE(mistake(sum).find("the formula is too long"), std::string::npos);
 }
 
 TEST(Expression, ReportsThePositionOfAMistake) {
@@ -82,7 +82,7 @@ TEST(Expression, ReportsThePositionOfAMistake) {
   EXPECT_EQ(mistake("(1"), "'(1': at letter 3: ')' is missing");
   EXPECT_EQ(mistake("sin(1)"), "'sin(1)': at letter 5: unknown function 'sin'");
   EXPECT_EQ(mistake("sqrt(1, 2)"), "'sqrt(1, 2)': at letter 11: sqrt() takes one value");
-  EXPECT_EQ(mistake("a == 'b"), "'a == 'b': at letter 6: the quote does not end");
+  EXPECT_EQ(mistake("a == 'b"), "'a == 'b': at letter 6: the quote is not closed");
   EXPECT_NE(mistake(std::string(1000, '(')), "");
   EXPECT_NE(mistake(std::string(100'000, '-')), "");
   EXPECT_THROW(Expression("a < 2").holds({"mlp"}), UsageError);

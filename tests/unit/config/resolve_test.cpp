@@ -94,7 +94,7 @@ TEST(ReadFields, ReportsAllMistakesWithPositionAndNearestName) {
                  "  nestrov: true\n"
                  "name: one-cicle\n",
                  outer),
-            "r.yaml:1:8: batch: must be a whole number of at least 1, not '0'\n"
+            "r.yaml:1:8: batch: must be an integer of at least 1, not '0'\n"
             "r.yaml:2:12: precision: unknown value 'bf61'; did you mean 'bf16'? "
             "Known: auto, fp32 and bf16\n"
             "r.yaml:4:7: optimizer.lr: must be a number above 0 or auto, not 'fast'\n"
@@ -116,7 +116,7 @@ TEST(ReadFields, KeepsAuto) {
   EXPECT_EQ(node.find("optimizer")->find("lr")->scalar, "auto");
 
   EXPECT_EQ(read("batch: auto\n", outer),
-            "r.yaml:1:8: batch: must be a whole number of at least 1, not 'auto'");
+            "r.yaml:1:8: batch: must be an integer of at least 1, not 'auto'");
   EXPECT_EQ(read("optimizer: {lr: 'auto'}\n", outer),
             "r.yaml:1:17: optimizer.lr: must be a number above 0 or auto, not 'auto'");
 }
@@ -145,7 +145,7 @@ TEST(ReadFields, OverridesTakePrecedenceAndKeepTheirOrigin) {
   EXPECT_DOUBLE_EQ(outer.optimizer.lr, 0.5);
   Outer wrong;
   EXPECT_EQ(read("batch: 8\n", wrong, {{"batch", "many"}}),
-            "command line: batch: must be a whole number of at least 1, not 'many'");
+            "command line: batch: must be an integer of at least 1, not 'many'");
   EXPECT_EQ(read("batch: 8\n", wrong, {{"batch.size", "1"}}),
             "command line: batch.size: 'size' is inside a scalar");
 }
@@ -250,7 +250,7 @@ TEST(DescribeFields, ListsKeysTypesAndDefaults) {
   const auto lines = describe_fields([&](Visitor& v) { visit(v, outer); }, "");
   ASSERT_GE(lines.size(), 6u);
   EXPECT_EQ(lines[0].key, "batch");
-  EXPECT_EQ(lines[0].type, "whole number of at least 1");
+  EXPECT_EQ(lines[0].type, "integer of at least 1");
   EXPECT_EQ(lines[3].key, "optimizer.lr");
   EXPECT_EQ(lines[3].initial, "0.1");
 }

@@ -113,7 +113,7 @@ TEST(Folder, TakesAFlatTestPartToPredict) {
   parts->unlabeled_test->read(1, {}, image);
   EXPECT_EQ(image.height, 6);
   ASSERT_EQ(parts->notes.size(), 1u);
-  EXPECT_TRUE(contains(parts->notes[0], "/test: the 2 images of the test part have no class"));
+  EXPECT_TRUE(contains(parts->notes[0], "/test: the 2 images of the test split have no class"));
   fs::rename(folder.path() / "test", folder.path() / "val");
   EXPECT_TRUE(contains(read_error(folder), "/val: no class folders in it"));
 }
@@ -125,7 +125,7 @@ struct WrongFile {
 TEST(Folder, StopsAtWhatItCannotTakeOrSkipsAndCountsIt) {
   const std::vector<WrongFile> wrong{
       {"train/cat/2.bmp", "x", "image of another format", "convert it to .png or .jpg"},
-      {"train/2.jpg", kJpeg, "image in no class folder", "lies in no class folder"},
+      {"train/2.jpg", kJpeg, "image outside of class folders", "is not in a class folder"},
       {"test/cow/2.jpg", kJpeg, "unknown class", "not known in train cow"},
       {"train/dog/2.txt", "x", "class without images", "/train/dog: a class without images"},
   };
@@ -211,7 +211,7 @@ TEST(Folder, ComparesTheClassesOfTheParts) {
   EXPECT_TRUE(contains(read_error(folder), "missing dog; not known in train cow"));
   folder.add("val/cat/1.jpg", kJpeg);
   folder.add("valid/cat/1.jpg", kJpeg);
-  EXPECT_TRUE(contains(read_error(folder), "both name the validation part"));
+  EXPECT_TRUE(contains(read_error(folder), "both name the validation split"));
 }
 
 TEST(Folder, NamesTheBrokenImage) {

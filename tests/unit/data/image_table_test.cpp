@@ -250,7 +250,7 @@ TEST_F(ImageTable, ReadsShards) {
                        "train-00001-of-00002.csv: has the columns image and kind, but"));
   fs::remove(folder.path() / "data/train-00000-of-00002.csv");
   EXPECT_TRUE(
-      contains(data_error([&] { open(table); }), "shard 0 of the 2 of the train part is missing"));
+      contains(data_error([&] { open(table); }), "shard 0 of the 2 of the train split is missing"));
 }
 
 TEST_F(ImageTable, NamesPlaceAndRemedyOfWhatIsWrong) {
@@ -265,13 +265,13 @@ TEST_F(ImageTable, NamesPlaceAndRemedyOfWhatIsWrong) {
   EXPECT_TRUE(contains(error_of("a.csv", "image,label\n9.png,a\n"), "pictures/9.png: cannot open"));
   config.task = "regression";
   EXPECT_TRUE(contains(error_of("a.csv", "image,y\n0.png,1.5\n1.png,x\n"),
-                       "a.csv:3:7: column 'y' is 'x', which is no number"));
+                       "a.csv:3:7: column 'y' is 'x', which is not a number"));
   config.task = "auto";
   folder.add("train.csv", "image,label\npictures/0.png,a\n");
   folder.add("test.csv", "image,label\npictures/0.png,b\npictures/1.png,a\n");
   config.path = folder.name();
   EXPECT_TRUE(contains(data_error([&] { open(); }),
-                       "test.csv:2: class 'b' does not occur in the training part"));
+                       "test.csv:2: class 'b' does not occur in the training split"));
   config.on_error = "skip";
   const auto data = open();
   EXPECT_EQ(data->test->size(), 1);

@@ -130,7 +130,7 @@ TEST_F(LabeledTextTest, NamesFileAndLineOfWhatIsBroken) {
   folder.add("test.csv", "text,label\na,z\n");
   config.path = folder.name();
   EXPECT_TRUE(contains(data_error([&] { open(); }),
-                       "test.csv:2: class 'z' does not occur in the training part"));
+                       "test.csv:2: class 'z' does not occur in the training split"));
 }
 
 TEST_F(LabeledTextTest, CountsWhatItSkips) {

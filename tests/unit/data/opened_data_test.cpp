@@ -116,7 +116,7 @@ TEST_F(OpenedData, TablesNameWhatTheyCannotRead) {
   const auto data = open_csv();
   EXPECT_EQ(data->train->size(), 2);
   ASSERT_EQ(data->notes.size(), 1u);
-  EXPECT_TRUE(contains(data->notes[0], "1 skipped (value that is no number)"));
+  EXPECT_TRUE(contains(data->notes[0], "1 skipped (value that is not a number)"));
 }
 
 TEST_F(OpenedData, RowsOfOtherFilesNeedNoTargets) {

@@ -127,9 +127,9 @@ TEST(Shard, CountsByReasonWhatCannotBeTaken) {
       {make_tar_link("cat", "/data/cat") + make_tar_end(), "link that leads to no member",
        "x.tar: cat: is a link that leads out of the archive, to '/data/cat'"},
       {make_tar_member("1.jpg", "x", 'S') + make_tar({{"1.cls", "1"}}),
-       "member that is no plain file", "x.tar: 1.jpg: is stored with holes"},
+       "member that is not a plain file", "x.tar: 1.jpg: is stored with holes"},
       {make_tar_member("1.jpg", "", '6') + make_tar({{"1.cls", "1"}}),
-       "member that is no plain file", "x.tar: 1.jpg: is neither a file nor a link"},
+       "member that is not a plain file", "x.tar: 1.jpg: is neither a file nor a link"},
   };
   for (const std::string label : {"", "cat", "-1", "1.5", "1 2", "99999999", "1048576",
                                   "000000000000000000000000000000000001"}) {

@@ -176,13 +176,13 @@ TEST_F(Tables, ColumnsOfDatesMayHaveOtherValues) {
     const auto data = open("d,y\n" + dates + "soon,3.5\n",
                            {.target = "y", .dates = {"d"}, .day_first = day_first});
     EXPECT_EQ(data->train->size(), 3);
-    EXPECT_TRUE(contains(data->notes.back(), "1 skipped (value that is no date)"));
+    EXPECT_TRUE(contains(data->notes.back(), "1 skipped (value that is not a date)"));
     return data->signature.features[0].format;
   };
   const std::string days = "31.12.2020,0.5\n01.02.1970,1.5\n05.06.2021,2.5\n";
   EXPECT_TRUE(contains(
       data_error([&] { open("d,y\n" + days + "soon,3.5\n", {.target = "y", .dates = {"d"}}); }),
-      "a.csv:5:1: column 'd' is 'soon', which is no date"));
+      "a.csv:5:1: column 'd' is 'soon', which is not a date"));
   config.on_error = "skip";
   EXPECT_EQ(format(days), "day-first");
   EXPECT_EQ(format("12/31/2020,0.5\n01/02/1970,1.5\n05/06/2021,2.5\n"), "month-first");
@@ -207,7 +207,7 @@ TEST_F(Tables, RejectionsNameLineAndColumn) {
   EXPECT_TRUE(contains(error_of("a,b\n1,2\n1,2,3\n"), "a.csv:3:5: 3 fields"));
   EXPECT_TRUE(contains(error_of("a,b\n1,2\n1\n"), "a.csv:3:1: 1 fields"));
   EXPECT_TRUE(
-      contains(error_of("a,b\n1,2\n3,\"open\n5,6\n"), "a.csv:3:3: this quote does not end"));
+      contains(error_of("a,b\n1,2\n3,\"open\n5,6\n"), "a.csv:3:3: this quote is not closed"));
   EXPECT_TRUE(contains(error_of("a,b\n\"x\"y,2\n"), "a.csv:2:4: text follows"));
   EXPECT_TRUE(contains(error_of("a,b\n1,caf\xE9\n"), "a.csv:2:6: not UTF-8 (byte 0xe9)"));
   EXPECT_TRUE(contains(error_of(std::string("a,b\n1,\0\n", 8)), "a.csv:2:3: a zero byte"));
@@ -565,7 +565,7 @@ TEST_F(Tables, RejectionsOfJsonLinesNameTheLine) {
       contains(error_of_json("{\"a\": {\"b\": 1}}\n"), "a.jsonl:1: the value of 'a' is an object"));
   EXPECT_TRUE(contains(error_of_json("{\"a\": [[1]]}\n"), "a.jsonl:1: the value of 'a'"));
   EXPECT_TRUE(contains(error_of_json("{\"a\": [1, 2]}\n"),
-                       "a.jsonl:1: column 'a' is a list, which is no value of a table"));
+                       "a.jsonl:1: column 'a' is a list, which is not a table value"));
   EXPECT_TRUE(contains(error_of_json("{}\n"), "no line that is a JSON object with keys"));
   // Digits that a floating-point number cannot hold are kept.
   EXPECT_EQ(

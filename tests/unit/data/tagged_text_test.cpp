@@ -111,7 +111,7 @@ TEST_F(TaggedTextTest, NamesFileAndLineOfWhatIsBroken) {
   folder.add("test.conll", "\na O\nb B\n");
   config.path = folder.name();
   EXPECT_TRUE(contains(data_error([&] { open(); }),
-                       "test.conll:3: tag 'B' does not occur in the training part"));
+                       "test.conll:3: tag 'B' does not occur in the training split"));
 }
 
 TEST_F(TaggedTextTest, LeavesBrokenSentencesOutAsAWhole) {

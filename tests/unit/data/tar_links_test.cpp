@@ -67,7 +67,7 @@ TEST(TarLinks, ToNowhereHaveAProblem) {
                    "a/3 is a link that leads out of the archive"}));
   EXPECT_EQ(followed({{.name = "pipe", .kind = TarKind::kOther}, link("1", "pipe")}),
             (Lines{"pipe is neither a file nor a link",
-                   "1 is a link to 'pipe', which is no plain file"}));
+                   "1 is a link to 'pipe', which is not a plain file"}));
 }
 
 TEST(TarLinks, InACircleHaveAProblem) {

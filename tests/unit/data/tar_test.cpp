@@ -81,8 +81,8 @@ TEST(TarSet, TakesPartsFromFoldersOrNames) {
     EXPECT_TRUE(contains(parts->train->describe(2), "1.tar: 0.jpg"));
   }
   by_name.add("extra.tar", make_tar(labeled({0})));
-  EXPECT_TRUE(
-      contains(data_error([&] { read(by_name.name()); }), "extra.tar: its name says no part"));
+  EXPECT_TRUE(contains(data_error([&] { read(by_name.name()); }),
+                       "extra.tar: its name specifies no split"));
 }
 
 TEST(TarSet, TakesAllForTrainingWhereNothingSaysOtherwise) {
@@ -111,7 +111,7 @@ TEST(TarSet, TakesClassesAndPartsFromFoldersInTheArchive) {
   EXPECT_EQ(read(plain)->train->class_names(), (std::vector<std::string>{"a", "test"}));
   const fs::path mixed =
       folder.add("z.tar", make_tar({{"train/cat/1.jpg", kJpeg}, {"cat/1.jpg", kJpeg}}));
-  EXPECT_TRUE(contains(data_error([&] { read(mixed); }), "cat/1.jpg: lies in no folder of a part"));
+  EXPECT_TRUE(contains(data_error([&] { read(mixed); }), "cat/1.jpg: is in no folder of a split"));
   const fs::path unknown =
       folder.add("u.tar", make_tar({{"train/cat/1.jpg", kJpeg}, {"test/cow/1.jpg", kJpeg}}));
   EXPECT_TRUE(contains(data_error([&] { read(unknown); }),
@@ -214,7 +214,7 @@ TEST(TarSet, TakesATestPartWithoutLabelsToPredict) {
     ASSERT_NE(parts->unlabeled_test, nullptr);
     EXPECT_EQ(parts->unlabeled_test->size(), 2);
     ASSERT_EQ(parts->notes.size(), 1u);
-    EXPECT_TRUE(contains(parts->notes[0], "the 2 images of the test part have no class"));
+    EXPECT_TRUE(contains(parts->notes[0], "the 2 images of the test split have no class"));
   }
   by_name.add("x-test.tar", make_tar({{"1.jpg", kJpeg}, {"1.cls", "0"}, {"2.jpg", kJpeg}}));
   EXPECT_TRUE(contains(data_error([&] { read(by_name.name()); }), "2.jpg: has no .cls"));

@@ -81,7 +81,7 @@ TEST(Text, SaysWhatIsWrongWithItsFiles) {
   folder.add("val.txt", "a");
   folder.add("valid.txt", "a");
   EXPECT_TRUE(
-      contains(error(folder.name()), "val.txt and valid.txt both name the validation part"));
+      contains(error(folder.name()), "val.txt and valid.txt both name the validation split"));
 }
 
 }  // namespace

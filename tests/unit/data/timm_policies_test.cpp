@@ -315,7 +315,7 @@ TEST(TimmPolicies, NameTheSectionThatIsWrong) {
   const auto error = [](const char* text) { return error_of([&] { make(text); }); };
   EXPECT_TRUE(error("rand-x5").find("'x5' of policy 'rand-x5' is unknown; sections are m, n, p") !=
               std::string::npos);
-  EXPECT_TRUE(error("rand-m9-n1.5").find("'n' of policy 'rand-m9-n1.5' needs a whole number") !=
+  EXPECT_TRUE(error("rand-m9-n1.5").find("'n' of policy 'rand-m9-n1.5' needs an integer") !=
               std::string::npos);
   EXPECT_TRUE(error("rand-p2").find("'p2' of policy 'rand-p2' needs a number from 0 to 1") !=
               std::string::npos);

@@ -90,9 +90,10 @@ TEST(FirstFailure, IsTheRankFurthestBehind) {
 }
 
 TEST(FirstFailure, IsOnAnotherHostIfAllOfThisHostWaited) {
-  EXPECT_EQ(text_of({rank_report(0, kLost, {kFailed}), rank_report(1, kLost, {kFailed})}),
-            "rank 0 of 3 on a (process 100) waited for others in vain at step 10, in call 20, sum "
-            "of 1.0 MiB");
+  EXPECT_EQ(
+      text_of({rank_report(0, kLost, {kFailed}), rank_report(1, kLost, {kFailed})}),
+      "rank 0 of 3 on a (process 100) timed out waiting for others at step 10, in call 20, sum "
+      "of 1.0 MiB");
 }
 
 TEST(WhoStays, IsTheRankThatStillRuns) {

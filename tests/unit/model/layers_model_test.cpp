@@ -458,7 +458,7 @@ TEST(LayersModel, SaysWhatDoesNotFit) {
        "needs a sequence [T, C], but its input is an image [3, 12, 12]; put to-sequence before it"},
       {"[{embedding: 4}]", "an embedding is the first layer, for text"},
       {"[relu: 3]", "layers.0.relu: has no options, but '3' is given"},
-      {"[{conv: {channels: -1}}]", "layers.0.conv.channels: must be a whole number of at least 0"},
+      {"[{conv: {channels: -1}}]", "layers.0.conv.channels: must be an integer of at least 0"},
       {"[{conv: {channels: 4, padding: around}}]",
        "layers.0.conv.padding: must be auto, same, causal or a number"},
       {"[{convolution: 4}]", "layers.0: unknown layer 'convolution'"},

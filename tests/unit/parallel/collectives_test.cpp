@@ -486,8 +486,9 @@ TEST(Collectives, ReportTheRankThatDidNotJoin) {
         {.rank = 1, .size = 2, .port = server.port(), .store_is_there = true, .seconds = 0.5});
     FAIL() << "came together";
   } catch (const DeviceError& error) {
-    EXPECT_NE(std::string(error.what()).find("rank 1 of 2 did not find all others at 127.0.0.1"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what()).find("rank 1 of 2 could not join all other ranks at 127.0.0.1"),
+        std::string::npos)
         << error.what();
   }
 }

@@ -144,7 +144,7 @@ TEST_F(ZipArchiveFile, NamesTheDamagedEntryWhenItIsRead) {
 TEST_F(ZipArchiveFile, RejectsUnsafeAndRepeatedNames) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "entry '' has no name"},
-      {"/net/a", "entry '/net/a' has a name that is no relative path"},
+      {"/net/a", "entry '/net/a' has a name that is not a relative path"},
       {"net/../a", "no relative path"},
       {"./a", "no relative path"},
       {"net//a", "no relative path"},

@@ -121,10 +121,9 @@ TEST(BatchHistory, CountsNoStepsInARampUpOfEpochs) {
     return Length::of(config, new_history(config, 32, 100)).for_schedules();
   };
   EXPECT_EQ(length_of().share_of("1.5 epochs"), 0.5);
-  EXPECT_EQ(
-      error_of([&] { length_of().share_of("5 steps"); }),
-      "train.rampup_batch_size: batches become larger, so that the schedule cannot be given in "
-      "steps; give it in epochs, or as a fraction of the run");
+  EXPECT_EQ(error_of([&] { length_of().share_of("5 steps"); }),
+            "train.rampup_batch_size: batches become larger, so the schedule cannot be given in "
+            "steps; give it in epochs, or as a fraction of the run");
   config.steps = 20;
   EXPECT_EQ(length_of().share_of("5 steps"), 0.25);
   EXPECT_NE(error_of([&] { length_of().share_of("1 epoch"); }), "");

@@ -137,7 +137,7 @@ TEST_F(DistributedTrainers, NameTheOneInWhichABitHasFlippedAndRepeatTheSteps) {
     ASSERT_EQ(disturbed.notes.size(), 2U);
     EXPECT_NE(disturbed.notes[0].find("step 16: rank 2 on "), std::string::npos)
         << disturbed.notes[0];
-    EXPECT_NE(disturbed.notes[0].find("has other weights or states than the rest"),
+    EXPECT_NE(disturbed.notes[0].find("has different weights or states than the rest"),
               std::string::npos);
     EXPECT_TRUE(disturbed.notes[0].ends_with("All repeat the steps after 10"))
         << disturbed.notes[0];
@@ -185,7 +185,7 @@ TEST_F(DistributedTrainers, NothingIsSavedThatIsNotTheSameInAll) {
 TEST_F(DistributedTrainers, GiveUpWhereItHappensAgainAndAgain) {
   EXPECT_NE(error_of([&] {
               run_ranks(3, config_, {.rank = 1, .step = 13, .times = 10});
-            }).find("3 times are too many"),
+            }).find("this happened 3 times, which is too often"),
             std::string::npos);
 }
 

@@ -135,7 +135,7 @@ TEST(MeasuredChoice, TellsItsEvidence) {
   EXPECT_EQ(choice.times(), "a 18.1 ms, b 12.3 ms");
   EXPECT_EQ(choice.times(/*scale=*/2), "a 36.2 ms, b 24.6 ms");
   EXPECT_EQ(choice.evidence(),
-            "b: the least of a 18.1 ms (3 rounds, 2 % busy), b 12.3 ms (3 rounds, 2 % busy)");
+            "b: the fastest of a 18.1 ms (3 rounds, 2 % busy), b 12.3 ms (3 rounds, 2 % busy)");
 }
 
 TEST(MeasuredChoice, NamesTheExcludedCandidates) {

@@ -108,7 +108,7 @@ TEST_F(SpikyTrainers, GoBackAlikeAfterAResume) {
 
 TEST_F(SpikyTrainers, EndWhereTheLimitIsReached) {
   const auto back = train(spikes("rewind", 64, /*limit=*/1));
-  EXPECT_NE(back->error.find("takes rewind number 2, and train.spikes.limit is 1"),
+  EXPECT_NE(back->error.find("requires rewind number 2, and train.spikes.limit is 1"),
             std::string::npos)
       << back->error;
   fs::remove_all(folder_);

@@ -217,7 +217,7 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
       "it, for example to '1 epoch', or use another schedule.name");
   EXPECT_EQ(
       error_of({.steps = 4}, 60),
-      "the schedule follows evaluations, but there are none: the data have no part to evaluate "
+      "the schedule follows evaluations, but there are none: the data have no split to evaluate "
       "on; set data.validation, or use another schedule.name");
 }
 

@@ -150,7 +150,7 @@ TEST(Tuner, ReportsWhyAVanishedTrialFailed) {
   EXPECT_EQ(led.known(lost).state, TrialState::kFailed);
   EXPECT_EQ(led.tuner->study().count(TrialState::kWaiting), 1);
   EXPECT_EQ(led.tuner->study().stop_reason(),
-            "1 consecutive trials failed, the last with: its worker vanished, the last of 2: "
+            "1 consecutive trials failed, the last with: its worker was lost, the last of 2: "
             "b");
 }
 
@@ -252,7 +252,7 @@ TEST(Tuner, FailsATrialWhoseWorkersVanish) {
   led.pass(21);
   led.tuner->requeue_silent();
   EXPECT_EQ(led.known(trial).state, TrialState::kFailed);
-  EXPECT_EQ(led.known(trial).message, "its worker vanished, the last of 2: c");
+  EXPECT_EQ(led.known(trial).message, "its worker was lost, the last of 2: c");
   EXPECT_EQ(led.known(trial).attempt, 3);
 }
 

@@ -128,7 +128,7 @@ class Rounds {
 optimize::Json json_of_output(const std::string& text) {
   const size_t line = text.rfind("\n{");
   if (line == std::string::npos && !text.starts_with('{')) {
-    throw InternalError("a process has not printed its result");
+    throw InternalError("a process ended without printing a result");
   }
   const size_t begin = line == std::string::npos ? 0 : line + 1;
   return optimize::Json::parse(text.substr(begin, text.find('\n', begin) - begin));
@@ -248,7 +248,7 @@ Comparison ChildExperiments::compare(const std::vector<std::string>& base,
   result.energy_gain = rounds.energy_gain();
   result.energy_method = first.energy_method();
   if (diverges(first.losses(), second.losses())) {
-    result.failure = "its loss is not finite, where that of the recipe is";
+    result.failure = "its loss is not finite, while that of the recipe is";
     return result;
   }
   if (first.settings().batch_size == second.settings().batch_size) {

@@ -130,7 +130,7 @@ Finding check_machine(const fs::path& run) {
             fmt::format("the same: {} compute threads on {}", now.threads, now.cpu_model)};
   }
   return {"machine", true,
-          fmt::format("different, so that rounding may differ: {} compute threads on {} ({}) then",
+          fmt::format("different, so rounding may differ: {} compute threads on {} ({}) then",
                       then.threads, then.cpu_model, then.instruction_sets)};
 }
 

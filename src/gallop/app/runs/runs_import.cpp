@@ -136,8 +136,9 @@ ExitCode runs_import(const CommandContext& /*command*/, const std::vector<std::s
   parser.add_option("FROM", import.from, "a TensorBoard log folder, a server's address, or a file")
       ->required();
   parser.add_option("--runs", import.runs, "folder of the runs");
-  parser.add_option("--prefix", import.prefix, "prefix of their names");
-  auto* experiment = parser.add_option("--experiment", import.experiment, "of MLflow");
+  parser.add_option("--prefix", import.prefix, "prefix of the run names");
+  auto* experiment =
+      parser.add_option("--experiment", import.experiment, "name of the MLflow experiment");
   auto* study = parser.add_option("--study", import.study, "Optuna study; all by default");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const bool is_server = import.from.starts_with("http://") || import.from.starts_with("https://");

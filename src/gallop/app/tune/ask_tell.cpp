@@ -76,7 +76,8 @@ ExitCode tune_ask(const CommandContext& command, const std::vector<std::string>&
 
 ExitCode tune_tell(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Tell the result of a trial: the final value of each metric, or with --step an intermediate\n"
+      "Report the result of a trial: the final value of each metric, or with --step an "
+      "intermediate\n"
       "value of the first metric, which is answered by {\"verdict\":\"go-on\"}, \"prune\" or "
       "\"abandon\".\n\n"
       "Example: gallop tune tell my-study 7 0.93\n"

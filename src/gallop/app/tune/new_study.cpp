@@ -124,7 +124,7 @@ void check_database(const std::string& store) {
 void check_store(const StudyPlace& place, const std::string& store) {
   if (store.empty() || (place.is_in_database() && store == place.store)) return;
   throw UsageError(fmt::format(
-      "{} has another store, {}; omit --store, or choose another --name", place.folder.string(),
+      "{} is stored elsewhere, {}; omit --store, or choose another --name", place.folder.string(),
       place.is_in_database() ? "at the address in its file 'store'" : "in its file study.db"));
 }
 

@@ -183,7 +183,7 @@ ExitCode tune_lineage(const CommandContext& command, const std::vector<std::stri
   std::optional<int64_t> shown;
   if (number >= 0) shown = number;
   if (!shown && study.objectives() == 1) shown = study.best();
-  if (commands && !shown) throw UsageError("no trial is complete so far; specify --trial NUMBER");
+  if (commands && !shown) throw UsageError("no trial is complete yet; specify --trial NUMBER");
   std::optional<Schedule> schedule;
   if (shown) schedule.emplace(command.registries(), study, *shown);
   if (json) {

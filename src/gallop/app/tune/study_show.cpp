@@ -33,7 +33,7 @@ const CLI::Range kTrialNumbers(int64_t{0}, int64_t{1'000'000'000});
 void check_best(const tune::StudyPlace& place, const tune::Study& study) {
   if (study.best()) return;
   if (study.count(tune::TrialState::kComplete) > 0) throw UsageError(above_limits_text(study));
-  throw UsageError(fmt::format("no trial of {} is complete so far", place.name));
+  throw UsageError(fmt::format("no trial of {} is complete yet", place.name));
 }
 
 const tune::Trial& best_trial(const tune::StudyPlace& place, const tune::Study& study) {
@@ -55,7 +55,7 @@ std::string headline(const tune::Study& study, const tune::Trial& trial) {
     case tune::TrialState::kComplete: return fmt::format("trial {}: {}", trial.number, result);
     case tune::TrialState::kRunning:
       return fmt::format("trial {} is running: {}", trial.number,
-                         result.empty() ? "no reports so far" : result + " so far");
+                         result.empty() ? "no reports yet" : result + " so far");
     case tune::TrialState::kWaiting:
       return fmt::format("trial {} is waiting{}", trial.number,
                          result.empty() ? "" : ": " + result + " so far");

@@ -15,7 +15,7 @@ WorkerThreads::WorkerThreads(const Registries& registries, const tune::StudySett
       stop_(&stop) {
   if (spec_.recipe.empty() && spec_.command.empty()) {
     throw UsageError(
-        "the sweep has neither 'recipe' nor 'command', so that nothing can be run here; other "
+        "the sweep has neither 'recipe' nor 'command', so nothing can be run here; other "
         "programs get its trials with 'gallop tune ask'");
   }
   for (const Worker& worker : workers) {

@@ -199,7 +199,7 @@ CudaBinary CudaCompiler::State::compile(const KernelSource& source, const std::s
     const auto get = to_ptx ? nvrtc.ptx : nvrtc.cubin;
     if (get_size(program, &size) == 0) result.image.resize(size);
     if (size == 0 || get(program, result.image.data()) != 0) {
-      result = {.image = {}, .fallback_reason = kernel_fallback(identity + " gives no binary")};
+      result = {.image = {}, .fallback_reason = kernel_fallback(identity + " returned no binary")};
     }
   }
   nvrtc.destroy(&program);
@@ -216,8 +216,8 @@ CudaBinary CudaCompiler::State::make(const KernelSource& source, int capability)
   if (!known && capability < newest) {
     return {.image = {},
             .fallback_reason =
-                kernel_fallback(fmt::format("{} knows no GPU of compute capability {}.{}", identity,
-                                            capability / 10, capability % 10))};
+                kernel_fallback(fmt::format("{} does not support compute capability {}.{}",
+                                            identity, capability / 10, capability % 10))};
   }
   const std::string arch =
       known ? fmt::format("sm_{}", capability) : fmt::format("compute_{}", newest);

@@ -77,28 +77,29 @@ std::shared_ptr<const CudaDriver> CudaDriver::open(std::string& missing, const s
 void CudaDriver::check(int code, const char* what) const {
   if (code == 0) return;
   const char* text = nullptr;
-  if (functions_->error_text(code, &text) != 0 || text == nullptr)
-    text = "an error it has no word for";
+  if (functions_->error_text(code, &text) != 0 || text == nullptr) text = "unknown error";
   throw DeviceError(fmt::format("the GPU's driver {}: {} ({})", what, printable(text), code));
 }
 
 int CudaDriver::capability(int device) const {
   int handle = 0, major = 0, minor = 0;
   check(functions_->get_device(&handle, device), "cannot find the GPU");
-  check(functions_->get_attribute(&major, kCapabilityMajor, handle), "cannot tell the GPU's kind");
-  check(functions_->get_attribute(&minor, kCapabilityMinor, handle), "cannot tell the GPU's kind");
+  check(functions_->get_attribute(&major, kCapabilityMajor, handle),
+        "cannot query the compute capability");
+  check(functions_->get_attribute(&minor, kCapabilityMinor, handle),
+        "cannot query the compute capability");
   return major * 10 + minor;
 }
 
 void CudaDriver::need_context(int device) const {
   void* context = nullptr;
-  check(functions_->get_context(&context), "cannot tell a thread's context");
+  check(functions_->get_context(&context), "cannot query the thread's context");
   if (context != nullptr) return;
   int handle = 0;
   check(functions_->get_device(&handle, device), "cannot find the GPU");
   // Never released: the process keeps the primary context.
-  check(functions_->retain_context(&context, handle), "cannot make a context");
-  check(functions_->set_context(context), "cannot take a context");
+  check(functions_->retain_context(&context, handle), "cannot create a context");
+  check(functions_->set_context(context), "cannot activate a context");
 }
 
 std::shared_ptr<void> CudaDriver::load(const std::string& image, int device) const {
@@ -121,7 +122,7 @@ void CudaDriver::launch(int device, void* function, std::array<uint32_t, 2> grid
   std::array<void*, 1> arguments = {slots.data()};
   check(functions_->launch(function, grid[0], grid[1], 1, block[0], block[1], 1, 0, stream,
                            arguments.data(), nullptr),
-        "cannot start a kernel");
+        "cannot launch a kernel");
 }
 
 }  // namespace gallop::compile

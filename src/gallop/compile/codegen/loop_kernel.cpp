@@ -54,7 +54,7 @@ void check_tensor(const at::Tensor& tensor, const LoopOperand& operand,
                     tensor.layout() == at::kStrided &&
                     tensor.scalar_type() == tensor_format(operand.format);
   if (!fits) {
-    throw InternalError(fmt::format("loop kernel: {} {} is no {} tensor on {}", what, at,
+    throw InternalError(fmt::format("loop kernel: {} {} is not a tensor of {} on {}", what, at,
                                     name_of(operand.format),
                                     device.is_cpu() ? "the CPU" : device.str()));
   }

@@ -103,8 +103,8 @@ ValueTraits combined(const LoopProgram& program, const Expression& e, size_t at,
   for (int i = 0; i < traits_of(e.op).arity; ++i) {
     const int32_t argument = e.arguments[static_cast<size_t>(i)];
     if (argument < 0 || static_cast<size_t>(argument) >= at) {
-      fail("expression {} ({}) has argument {}, which is no earlier one", at, traits_of(e.op).name,
-           argument);
+      fail("expression {} ({}) has argument {}, which is not an earlier one", at,
+           traits_of(e.op).name, argument);
     }
     const ValueTraits& value = values[static_cast<size_t>(argument)];
     kinds.push_back(value.kind);

@@ -50,8 +50,7 @@ class Sections {
   int whole(const std::string& key, int otherwise, int least, int most) {
     const double value = number(key, otherwise, least, most);
     if (value == static_cast<int>(value)) return static_cast<int>(value);
-    throw UsageError(
-        fmt::format("auto-augment: '{}' of policy '{}' needs a whole number", key, text_));
+    throw UsageError(fmt::format("auto-augment: '{}' of policy '{}' needs an integer", key, text_));
   }
 
   /// The text behind a key of one letter.

@@ -101,7 +101,7 @@ Cell CsvRecords::read_quoted() {
   size_t copied = begin;
   for (;; ++at_) {
     if (at_ >= content_.size()) {
-      throw DataError(csv_place(format_.file, content_, quote) + ": this quote does not end");
+      throw DataError(csv_place(format_.file, content_, quote) + ": this quote is not closed");
     }
     const char c = content_[at_];
     if (c == '\n') ++next_line_;
@@ -120,9 +120,9 @@ Cell CsvRecords::read_quoted() {
   ++at_;
   skip_blanks();
   if (at_ < content_.size() && content_[at_] != format_.separator && !ends_line()) {
-    throw DataError(fmt::format(
-        "{}: text follows the end of a quoted field; a quote within one is written twice",
-        csv_place(format_.file, content_, at_)));
+    throw DataError(
+        fmt::format("{}: text follows the end of a quoted field; double the quotes within a field",
+                    csv_place(format_.file, content_, at_)));
   }
   return cell;
 }

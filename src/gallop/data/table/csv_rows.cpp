@@ -19,7 +19,7 @@ void require_utf8(const std::string& file, std::string_view content) {
   for (size_t at = 0; at < content.size();) {
     if (static_cast<unsigned char>(content[at]) < 0x80) {
       if (content[at] == '\0') {
-        throw DataError(csv_place(file, content, at) + ": a zero byte; the file is no text");
+        throw DataError(csv_place(file, content, at) + ": a zero byte; the file is not text");
       }
       ++at;
       continue;

@@ -131,7 +131,7 @@ bool JsonRows::next(std::vector<Cell>& cells, SkipPolicy* skips) {
     if (value.is_nested && wrong.empty()) {
       wrong = fmt::format(
           "the value of '{}' is an object or a list of lists, and must be a string, a number, a "
-          "truth value or a list of them",
+          "boolean or a list of them",
           printable(key));
     }
     values_[column] = std::move(value.text);

@@ -228,7 +228,7 @@ std::string TableReader::wrong_value(const Cell& cell, size_t column,
   const std::string place = rows_->place(cell);
   if (cell.is_list) {
     return fmt::format(
-        "{}: column '{}' is a list, which is no value of a table; name the column in "
+        "{}: column '{}' is a list, which is not a table value; name the column in "
         "data.ignore",
         place, printable(names()[column]));
   }
@@ -236,7 +236,7 @@ std::string TableReader::wrong_value(const Cell& cell, size_t column,
     return fmt::format("{}: column '{}' has no value", place, printable(names()[column]));
   }
   return fmt::format(
-      "{}: column '{}' is '{}', which is no {}; name the column in data.ignore or "
+      "{}: column '{}' is '{}', which is not a {}; name the column in data.ignore or "
       "data.categories, or leave such rows out with data.on_error: skip",
       place, printable(names()[column]), printable(cell.text), kind_text(type.kind));
 }
@@ -325,7 +325,7 @@ Table TableReader::read(const std::vector<ColumnType>& types, SkipPolicy& skips)
       codes[i].erase(table.columns[i].values.back());
       table.columns[i].values.pop_back();
     }
-    skips.add(fmt::format("value that is no {}", kind_text(types[done].kind)),
+    skips.add(fmt::format("value that is not a {}", kind_text(types[done].kind)),
               [&] { return wrong_value(cells[done], done, types[done]); });
   }
   if (table.rows() == 0) throw DataError(printable(file()) + ": has no rows");

@@ -86,7 +86,7 @@ void Coordinator::take_from(size_t index, const Message& message, double now) {
 void Coordinator::join(Link link, const Join& join, double now) {
   std::string trouble;
   if (join.protocol != self_.protocol) {
-    trouble = "that host has another version of Gallop than the coordinator";
+    trouble = "that host and the coordinator have different versions of Gallop";
   } else if (join.command != self_.command) {
     trouble = fmt::format("this host launches '{}', but the coordinator '{}'",
                           printable(join.command), printable(self_.command));
@@ -203,7 +203,7 @@ void Coordinator::drop_stuck(double now) {
       std::find_if(workers_.begin(), workers_.end(), [](const Worker& one) { return one.works; });
   if (stuck == workers_.end()) return;
   wire_.close(stuck->link);
-  lose(static_cast<size_t>(stuck - workers_.begin()), "its processes do not end", now);
+  lose(static_cast<size_t>(stuck - workers_.begin()), "its processes did not end", now);
 }
 
 void Coordinator::send_signs(double now) {

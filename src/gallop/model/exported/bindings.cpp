@@ -171,7 +171,7 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
   const TensorMeta* const meta = meta_of(program.graph, program.outputs[output].value);
   if (meta == nullptr) {
     throw UsageError(
-        fmt::format("{}: output '{}' is no tensor", file, program.outputs[output].name));
+        fmt::format("{}: output '{}' is not a tensor", file, program.outputs[output].name));
   }
   if (task.classes == 0 || meta->sizes.empty()) return;
   const bool is_image = task.kind == Task::Kind::kImages && task.is_per_element();

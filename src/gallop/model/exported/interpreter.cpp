@@ -203,7 +203,7 @@ struct Interpreter::Impl {
 
   void prepare_scalar_function(const Node& node, const FindSlot& find_slot, Step& step) const {
     step.scalar_function = find_scalar_function(node.function);
-    if (step.scalar_function == nullptr) fail(node, "is no function of scalars that is known");
+    if (step.scalar_function == nullptr) fail(node, "is not a supported function of scalars");
     for (const NamedArgument& input : node.inputs) add_plain(input.value, find_slot, step.operands);
     if (step.operands.size() != step.scalar_function->arguments) {
       fail(node, fmt::format("has {} arguments, but takes {}", step.operands.size(),
@@ -294,7 +294,7 @@ struct Interpreter::Impl {
       if (stack[place].isTensor() && stack[place].toTensor().defined()) continue;
       throw UsageError(
           "batch norm without weight, bias or running statistics cannot share its statistics "
-          "between processes; use parallel.batch_norm=local or parallel.name=ddp");
+          "between processes; use parallel.batch_norm=averaged");
     }
     at::Tensor y = functional::shared_batch_norm(stack[kInput].toTensor(),
                                                  {.weight = stack[kWeight].toTensor(),

@@ -122,7 +122,7 @@ bool takes_fp8_linear(at::IntArrayRef weight_sizes) {
 at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   if (!takes_fp8_linear(weight.sizes()) || x.dim() == 0 || x.size(-1) != weight.size(1) ||
       x.numel() == 0) {
-    throw InternalError("fp8_linear: tensors that it does not take");
+    throw InternalError("fp8_linear: unsupported tensors");
   }
   return Fp8LinearFunction::apply(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
 }

@@ -56,7 +56,7 @@ std::unique_ptr<Layer> make(LayerContext& context,
 }  // namespace
 
 void visit(config::Visitor& visitor, GeluConfig& config) {
-  visitor.field({.name = "approximate", .help = "approximate by tanh, as GPT-2"},
+  visitor.field({.name = "approximate", .help = "use the tanh approximation, as GPT-2 does"},
                 config.approximate);
 }
 

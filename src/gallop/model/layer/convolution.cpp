@@ -162,7 +162,7 @@ std::string resolved(const ConvConfig& config, const LayerContext& context) {
 
 void visit(config::Visitor& visitor, ConvConfig& config) {
   visitor.field({.name = "channels",
-                 .help = "output channels; 0: as many as the data have classes",
+                 .help = "output channels; 0: the number of classes of the data",
                  .min = 0},
                 config.channels);
   visitor.field({.name = "kernel", .help = "kernel size", .min = 1}, config.kernel);
@@ -183,7 +183,8 @@ void visit(config::Visitor& visitor, ConvConfig& config) {
 void visit(config::Visitor& visitor, ConvTransposeConfig& config) {
   visitor.field({.name = "channels", .help = "output channels", .min = 1}, config.channels);
   visitor.field({.name = "kernel", .help = "kernel size", .min = 1}, config.kernel);
-  visitor.field({.name = "stride", .help = "factor of the output's size", .min = 1}, config.stride);
+  visitor.field({.name = "stride", .help = "stride: scale factor of the output size", .min = 1},
+                config.stride);
   visitor.field({.name = "padding", .help = "elements cut from each side of the output", .min = 0},
                 config.padding);
   visitor.field(

@@ -79,7 +79,7 @@ class ToSequence final : public Layer {
 
 void visit(config::Visitor& visitor, LinearConfig& config) {
   visitor.field({.name = "features",
-                 .help = "outputs; 0: as many as the data have classes, or tokens",
+                 .help = "output features; 0: the number of classes of the data, or of tokens",
                  .min = 0},
                 config.features);
   visitor.field({.name = "bias", .help = "add a learned bias"}, config.bias);

@@ -49,7 +49,7 @@ std::vector<double> by_counts(const std::vector<int64_t>& counts, const Weight& 
 
 void visit(config::Visitor& v, ClassWeightsConfig& c) {
   v.field({.name = "class_weights",
-           .help = "weight of each class, in their order; balanced or effective-number: from the "
+           .help = "weight of each class, in order; balanced or effective-number: from the "
                    "number of training samples of each class; [] for equal weights",
            .or_item = true,
            .check = mistake},
@@ -80,7 +80,8 @@ std::vector<double> class_weights(const char* loss, const ClassWeightsConfig& co
   }
   if (texts.size() > 1) {
     throw UsageError(fmt::format(
-        "train.loss.class_weights of {} is a list with a name; give numbers, or one name", loss));
+        "train.loss.class_weights of {} is a list with a name in it; give numbers, or one name",
+        loss));
   }
   if (!context.class_counts) {
     throw UsageError(fmt::format(

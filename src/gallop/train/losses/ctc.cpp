@@ -91,7 +91,7 @@ class Ctc final : public Loss {
 }  // namespace
 
 void visit(config::Visitor& v, CtcConfig& c) {
-  v.field({.name = "blank", .help = "class of the blank", .min = 0}, c.blank);
+  v.field({.name = "blank", .help = "class index of the blank label", .min = 0}, c.blank);
   v.field({.name = "zero_infinity",
            .help = "targets that are too long for the outputs have no loss instead of an infinite "
                    "one"},

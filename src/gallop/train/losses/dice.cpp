@@ -69,7 +69,7 @@ void visit(config::Visitor& v, DiceConfig& c) {
        .min = 0,
        .above_min = true},
       c.smooth);
-  v.field({.name = "squared", .help = "squares in the denominator"}, c.squared);
+  v.field({.name = "squared", .help = "square the terms of the denominator"}, c.squared);
   v.field({.name = "include_background", .help = "include class 0"}, c.include_background);
 }
 

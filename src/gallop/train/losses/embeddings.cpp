@@ -109,7 +109,7 @@ at::Tensor normalized(const at::Tensor& embeddings) {
 
 void visit(config::Visitor& v, CosineEmbeddingConfig& c) {
   v.field({.name = "margin",
-           .help = "cosine below which pairs that do not match have no loss",
+           .help = "margin: cosine below which pairs that do not match have no loss",
            .min = -1,
            .max = 1},
           c.margin);
@@ -117,7 +117,7 @@ void visit(config::Visitor& v, CosineEmbeddingConfig& c) {
 
 void visit(config::Visitor& v, TripletMarginConfig& c) {
   v.field({.name = "margin",
-           .help = "by how much the negative must be farther away than the positive",
+           .help = "margin by which the negative must be farther away than the positive",
            .min = 0,
            .above_min = true},
           c.margin);

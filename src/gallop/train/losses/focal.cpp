@@ -87,11 +87,10 @@ class Focal final : public Loss {
 }  // namespace
 
 void visit(config::Visitor& v, FocalConfig& c) {
-  v.field(
-      {.name = "gamma",
-       .help = "focusing parameter, which reduces the weight of likely targets; 0 is cross-entropy",
-       .min = 0},
-      c.gamma);
+  v.field({.name = "gamma",
+           .help = "focusing parameter, which down-weights easy targets; 0 is cross-entropy",
+           .min = 0},
+          c.gamma);
   v.field({.name = "alpha",
            .help = "for targets 0 to 1: weight of positive targets; negative ones have 1 - alpha",
            .min = 0,

@@ -144,8 +144,7 @@ std::string TallyState::to_bytes() const {
 void TallyState::from_bytes(const std::string& bytes) { BytesReader(bytes).get(tally_); }
 
 void visit(config::Visitor& visitor, TopKConfig& config) {
-  visitor.field({.name = "k", .help = "number of top predictions that are considered", .min = 1},
-                config.k);
+  visitor.field({.name = "k", .help = "number of top predictions to consider", .min = 1}, config.k);
 }
 
 std::unique_ptr<Metric> make_loss(const NoMetricOptions&, const MetricTask&) {

@@ -207,8 +207,7 @@ std::unique_ptr<Metric> of_queries(const char* metric, std::string name, const Q
 }  // namespace
 
 void visit(config::Visitor& visitor, RecallAtKConfig& config) {
-  visitor.field({.name = "k", .help = "number of top items that are considered", .min = 1},
-                config.k);
+  visitor.field({.name = "k", .help = "number of top items to consider", .min = 1}, config.k);
 }
 
 std::unique_ptr<Metric> make_recall_at_k(const RecallAtKConfig& config, const MetricTask& task) {

@@ -88,7 +88,7 @@ TaskTable built_in_tasks() {
             .metrics = {"f1"},
             .per_element = true})
       .add({.name = "pair-embedding",
-            .summary = "embeddings by which a sample finds its partner",
+            .summary = "embeddings that match the two texts of a pair",
             .target = Target::kPairs,
             .loss = "info-nce",
             .metric = "loss",

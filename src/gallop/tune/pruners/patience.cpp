@@ -47,8 +47,9 @@ void visit(config::Visitor& visitor, PatienceConfig& config) {
                          "than the best before them",
                  .min = 0},
                 config.patience);
-  visitor.field({.name = "min_delta", .help = "they are worse by more than this", .min = 0},
-                config.min_delta);
+  visitor.field(
+      {.name = "min_delta", .help = "minimum difference by which they are worse", .min = 0},
+      config.min_delta);
   visitor.field(
       {.name = "then", .help = "pruner that decides after that, with its options; none: prune"},
       config.then);

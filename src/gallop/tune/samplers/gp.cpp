@@ -290,7 +290,7 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
 
 void visit(config::Visitor& visitor, GpConfig& config) {
   visitor.field({.name = "startup",
-                 .help = "complete trials before the model is used; until then Sobol points",
+                 .help = "complete trials before the model is used; Sobol points until then",
                  .min = 2},
                 config.startup);
   visitor.field({.name = "exact", .help = "treat the objective as deterministic (without noise)"},

@@ -14,7 +14,7 @@ namespace gallop::tune {
 SamplerRegistry built_in_samplers() {
   SamplerRegistry registry("sampler");
   registry.add("random", "independent random points", make_random)
-      .add("quasi-random", "points of a Sobol sequence, more even than random ones",
+      .add("quasi-random", "points of a Sobol sequence, more evenly distributed than random ones",
            make_quasi_random)
       .add("grid", "all combinations of values, each once", make_grid)
       .add("tpe", "tree-structured Parzen estimator: densities of good and bad trials", make_tpe)

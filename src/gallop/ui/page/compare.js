@@ -118,7 +118,7 @@ class Compare {
     const isCut = this.count > this.names.length && (isCurves || this.view === "options");
     const those = `The ${this.isFilter ? "newest" : "first"} ${formatNumber(this.names.length)} of ${counted(this.count, "run")}`;
     const hint = isCurves && this.canGroup ? "; group by a column to see means of all." : ".";
-    const text = isCurves && this.group ? `Means of all ${counted(this.count, "run")}. Dark bands: one standard deviation; light bands: least and most.`
+    const text = isCurves && this.group ? `Means of ${counted(this.count, "run")}. Dark bands: one standard deviation; light bands: minimum and maximum.`
       : isCut ? `${those}${hint}` : "";
     this.note.textContent = text;
     this.note.hidden = !text;

@@ -319,7 +319,7 @@ export class CurveCard {
       return [one.name, { row, here, smooth, figures }];
     }));
     if (series.length === 0) {
-      replace(this.legend, !this.error.textContent && h("p", { class: "muted nothing" }, isAnyShown ? "No points." : "No run is shown."));
+      replace(this.legend, !this.error.textContent && h("p", { class: "muted nothing" }, isAnyShown ? "No points." : "No runs are shown."));
       return;
     }
     const heading = (text, kind = "") => h("th", { scope: "col", class: `value ${kind}` }, text);

@@ -9,7 +9,7 @@ async function contentOf(file) {
   try {
     return await new Response(stream).json();
   } catch {
-    throw new Error(`${file.name} is no JSON.`);
+    throw new Error(`${file.name} is not valid JSON.`);
   }
 }
 
@@ -17,7 +17,7 @@ const isProfile = (content) => Array.isArray(content?.phases) && Array.isArray(c
 const isTrace = (content) => Array.isArray(content?.traceEvents);
 const rankOf = (trace) => trace.distributedInfo?.rank ?? 0;
 
-const HINT = [h("h2", {}, "Open a profile"), h("p", {}, "Choose its files, or drop them here: the profile, and for the timeline its trace."),
+const HINT = [h("h2", {}, "Open a profile"), h("p", {}, "Choose the files of a profile, or drop them here: the profile and, for the timeline, its trace."),
   h("pre", { class: "command" }, "gallop profile RECIPE --json --trace trace.json > profile.json"),
   h("p", { class: "muted" }, "The browser reads them; nothing is uploaded.")];
 
@@ -70,7 +70,7 @@ class ProfileFiles {
       if (timeline) drawTimeline(timeline, traces.map((trace, rank) => ({ trace, offset: profile?.ranks?.[rank]?.trace_offset_ms ?? 0 })), end.signal);
     } catch (failure) {
       end.abort();
-      throw new Error(`The files are no profile that this version reads: ${failure.message}`);
+      throw new Error(`This version cannot read these files as a profile: ${failure.message}`);
     }
     this.end?.abort();
     Object.assign(this, { end, profile, traces });

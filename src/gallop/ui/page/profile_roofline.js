@@ -18,7 +18,7 @@ export function roofline({ operators, peaks, step_ms: stepMs }, signal) {
   const points = operators.filter(({ flops, bytes, ms }) => flops > 0 && bytes > 0 && ms > 0).slice(0, MOST_POINTS)
     .map((one) => ({ ...one, intensity: one.flops / one.bytes, rate: 1000 * one.flops / one.ms }));
   const others = operators.filter(({ flops }) => !(flops > 0)).reduce((sum, { ms }) => sum + ms, 0);
-  if (points.length === 0) return h("p", { class: "muted" }, "No operator has FLOPs that are counted.");
+  if (points.length === 0) return h("p", { class: "muted" }, "No operator with counted FLOPs.");
   const formats = [...new Set(points.map(({ format }) => format))].sort();
   const roofs = formats.filter((format) => peaks.flops_per_second[format] > 0).map((format) => ({ format, rate: peaks.flops_per_second[format] }));
   const memory = peaks.bytes_per_second;

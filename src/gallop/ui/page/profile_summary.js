@@ -69,7 +69,7 @@ export function operatorsBox({ operators }) {
   return box("Slowest operators", plainTable(
     [{ text: "operator" }, { text: "layer" }, { text: "time", isNumber: true }, { text: "of the step", isNumber: true },
       { text: "calls", isNumber: true }, { text: "FLOPs", isNumber: true }, { text: "bytes", isNumber: true },
-      { text: "limit", isNumber: true, title: "share of the hardware limit" }],
+      { text: "limit", isNumber: true, title: "percentage of the hardware limit" }],
     operators.slice(0, SHOWN_OPERATORS).map((one) => ({
       cells: [{ content: h("code", {}, shortened(one.call, CALL_LETTERS)), title: one.call }, layerName(one.layer), formatMs(one.ms), formatShare(one.fraction),
         formatNumber(one.calls), one.flops > 0 ? formatFlops(one.flops, "") : "–", one.bytes > 0 ? formatBytes(one.bytes) : "–",
@@ -82,8 +82,8 @@ export function ranksBox({ ranks, rank_skew: skew }) {
   const number = (text, title) => ({ text, isNumber: true, title });
   return box("Ranks", h("p", { class: "muted" }, `Skew of the compute time, (max − min) / mean: ${formatShare(skew)}.`), plainTable(
     [{ text: "rank" }, { text: "host" }, number("step"), number("compute"), number("data wait"),
-      number("exposed communication", "the step waits for it"), number("overlapped", "communication beside the step's work"),
-      number("last into collectives", "share of the collectives that the others waited for")],
+      number("exposed communication", "the step waits for it"), number("overlapped", "communication that overlaps with the step"),
+      number("last into collectives", "fraction of collectives for which the others waited")],
     ranks.map((one) => ({ cells: [one.rank, one.host, formatMs(one.step_ms), formatMs(one.compute_ms), formatMs(one.data_wait_ms),
       formatMs(one.exposed_communication_ms), formatMs(one.overlapped_communication_ms), formatShare(one.last_into_collectives)] }))));
 }

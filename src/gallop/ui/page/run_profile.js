@@ -78,7 +78,7 @@ export function showProfiles(root, { name, signal }) {
       const shown = shownOf(steps);
       if (shown !== view.step) view.show(shown);
     },
-    nothing: ["No profiles", h("p", {}, "A training profiles some of its steps with:"), h("pre", { class: "command" }, "profile.every='1000 steps'"),
+    nothing: ["No profiles", h("p", {}, "To profile some steps of a run, train with:"), h("pre", { class: "command" }, "profile.every='1000 steps'"),
       h("p", {}, "Those of the command ", h("code", {}, "gallop profile"), " can be ", h("a", { href: link("profile") }, "opened as files"), ".")],
   });
 }

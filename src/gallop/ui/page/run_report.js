@@ -66,7 +66,7 @@ function figures(source, report) {
 
 // `source` makes the addresses of images.
 function contentOf(source, report) {
-  const what = `${report.part} part, step ${formatNumber(report.step)}`;
+  const what = `${report.part} split, step ${formatNumber(report.step)}`;
   const drawn = figures(source, report), hasClasses = hasTable(report);
   return h("div", { class: "boxes" },
     hasClasses && h("section", { class: "box" }, h("h2", {}, `Classes of the ${what}`), table(report)),

@@ -26,8 +26,8 @@ function contentOf(run, { augmented_by: augmentations, samples }) {
   const isText = samples.some((one) => !one.image);
   const by = augmentations.length > 0 ? `Each image before and after ${augmentations.join(", ")}.` : "Not augmented.";
   return h("div", { class: "boxes" }, h("section", { class: "box" },
-    h("h2", {}, isText ? "First texts of the training" : "First images of the training"),
-    samples.length === 0 && h("p", { class: "muted" }, "None of the first batch could be read."),
+    h("h2", {}, isText ? "First training texts" : "First training images"),
+    samples.length === 0 && h("p", { class: "muted" }, "No sample of the first batch could be read."),
     samples.length > 0 && !isText && [h("p", { class: "muted" }, by), h("ul", { class: "samples" }, samples.map((one) => imageElement(run, one)))],
     isText && h("ol", { class: "texts" }, samples.map(({ text }) => h("li", {}, h("pre", { class: "command" }, text))))));
 }
@@ -36,7 +36,7 @@ function contentOf(run, { augmented_by: augmentations, samples }) {
 export function showSamples(root, { name, signal }) {
   return showKept(root, {
     path: "run/samples", name, signal, content: (samples) => contentOf(name, samples),
-    nothing: ["No samples", h("p", {}, "A training saves its first samples, unless "),
+    nothing: ["No samples", h("p", {}, "A run saves its first samples, unless "),
       h("pre", { class: "command" }, "track.log_samples=0"), h("p", {}, "Older runs and imported runs have none.")],
   });
 }

@@ -103,11 +103,11 @@ class SearchPage {
       ["Tried", `${report.trials.length} changes, of which ${this.search.kept} are kept`],
       ["Experiments", String(experiments.length)],
     ]);
-    const rerun = { running: "The report comes when the search ends.", stopped: "The search was stopped. The same command continues it." }[state];
+    const rerun = { running: "The report is written when the search ends.", stopped: "The search was stopped. The same command continues it." }[state];
     return [
       box(isFinished ? report.headline : "Search", summary, rerun && h("p", { class: "muted" }, rerun),
         isFinished && h("p", { class: "muted again" }, "The best recipe:"), isFinished && h("pre", { class: "command wrapped" }, report.command)),
-      hasPlot && box("From the recipe as it is to the best one", h("div", { class: "scrolled" },
+      hasPlot && box("From the original recipe to the best one", h("div", { class: "scrolled" },
         h("img", { class: "picture", alt: "waterfall of the gains", src: address("search/plot.svg", { name: this.name, v: this.version }) }))),
       this.tables((title) => !OF_CHANGES.includes(title)),
     ];

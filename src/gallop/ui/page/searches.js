@@ -48,7 +48,7 @@ export function showSearches(root, route, session, signal) {
     if (text === shown) return;
     shown = text;
     if (searches.length === 0) {
-      renew(panel, h("div", { class: "empty" }, h("h2", {}, "No searches yet"), h("p", {}, "A search makes a recipe faster, and measures what each change is worth. To start one:"),
+      renew(panel, h("div", { class: "empty" }, h("h2", {}, "No searches yet"), h("p", {}, "A search makes a recipe faster, and measures the gain of each change. To start one:"),
         h("pre", { class: "command" }, "gallop optimize RECIPE")));
       return;
     }
