@@ -320,6 +320,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
     if (ClassReporter::fits(first.inputs)) mistakes.emplace(first.inputs);
     if (OverlayReporter::fits(first.inputs, task)) overlays.emplace(first.inputs);
   }
+  const auto loss = build_loss(own, recipe, first.inputs, *part.samples, device);
   const auto evaluation = train::evaluate_ensemble(
       move_to(device, runs), *part.samples,
       {.loader = data::evaluation_loader(recipe.data, hardware.cores),
@@ -331,8 +332,8 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
              if (overlays) overlays->add(batch, logits);
            },
        .metrics = std::move(metric_set),
-       .loss = evaluation_loss(build_loss(own, recipe, first.inputs, *part.samples, device), own,
-                               recipe, first.inputs, *part.samples, device),
+       .loss = evaluation_loss(loss, own, recipe, first.inputs, *part.samples, device),
+       .ignored = loss->traits().ignored,
        .drawn = std::move(drawn)},
       stop);
   if (!evaluation) return ExitCode::kStopped;

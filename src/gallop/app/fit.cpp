@@ -38,7 +38,10 @@ class FunctionLoss final : public train::Loss {
   }
   // One target per sample.
   int64_t expected_count(const at::Tensor& /*target*/, int64_t rows) const override { return rows; }
-  train::LossTraits traits() const override { return {.counts_by_size = true}; }
+  // The function reads the weights of samples, if there are any.
+  train::LossTraits traits() const override {
+    return {.counts_by_size = true, .takes_weights = true};
+  }
 
  private:
   LossFunction function_;

@@ -124,6 +124,11 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other) {
   return true;
 }
 
+bool has_weights(const data::Samples& samples) {
+  return std::any_of(samples.fields().begin(), samples.fields().end(),
+                     [](const data::Field& field) { return field.name == "weight"; });
+}
+
 const char* item_of(const data::Signature& signature) {
   if (signature.separate_texts) {
     return signature.task == "token-classification" ? "words" : signature.text_samples();
@@ -167,6 +172,39 @@ std::string outputs_text(const data::Signature& signature, train::MetricTask::Ta
   return {};
 }
 
+// Targets that a loss checks: enough to find a loss that does not suit the data. Images are decoded
+// for it.
+constexpr int64_t kCheckedTargets = 4096, kCheckedImages = 64;
+
+// What a loss requires of the data besides the sizes and types of targets.
+void check_loss(const std::string& name, const train::Loss& loss, const data::Signature& signature,
+                const data::Samples& samples, const train::Task& task) {
+  using Target = train::MetricTask::Target;
+  const train::LossTraits traits = loss.traits();
+  if (!signature.target_mean.empty() && !traits.is_of_units) {
+    throw UsageError(
+        fmt::format("train.loss: {} is not for targets of mean 0 and deviation 1; set "
+                    "data.standardize_targets=false",
+                    name));
+  }
+  if (has_weights(samples) && !traits.takes_weights) {
+    throw UsageError(
+        fmt::format("train.loss: {} does not use sample weights, but the data have them in the "
+                    "field 'weight'; omit data.weight, or choose a different loss",
+                    name));
+  }
+  if (traits.predicts_numbers &&
+      (task.target == Target::kLabels || task.target == Target::kBinary)) {
+    throw UsageError(
+        fmt::format("train.loss: {} is for numbers, but the task of these data is {}, in which "
+                    "outputs are logits; its loss is {}",
+                    name, task.name, task.loss));
+  }
+  const bool is_image = samples.fields().input().shape.sizes.size() > 2;
+  loss.check_targets(
+      [&] { return data::some_targets(samples, is_image ? kCheckedImages : kCheckedTargets); });
+}
+
 std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, const Recipe& recipe,
                                                 const config::Component& chosen,
                                                 const data::Signature& signature,
@@ -198,6 +236,7 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
     sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
   }
   auto loss = train::build_loss(registries.losses, chosen, context);
+  check_loss(chosen.name(), *loss, signature, samples, task);
   if (loss->traits().predicts_classes && !has_classes) {
     throw UsageError(fmt::format(
         "train.loss: {} requires class targets, but the task of these data is {}; its loss "
@@ -254,7 +293,8 @@ std::shared_ptr<const train::Loss> evaluation_loss(
     loss = build_chosen(registries, recipe, config::Component(registries.losses, name), signature,
                         samples, device);
   }
-  return name == "cross-entropy" ? nullptr : loss;
+  if (name != "cross-entropy") return loss;
+  return has_weights(samples) ? train::cross_entropy_loss() : nullptr;
 }
 
 std::string evaluation_part(const data::DataModule& data) {

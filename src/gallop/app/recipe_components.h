@@ -34,6 +34,9 @@ std::unique_ptr<model::Model> build_model(const Registries& registries,
                                           const ResolvedRecipe& resolved, const model::Task& task,
                                           model::InitialWeights weights);
 
+/// Whether samples have the field "weight", which multiplies their losses.
+bool has_weights(const data::Samples& samples);
+
 /// The unit of counts: "images", "tokens" or "rows".
 const char* item_of(const data::Signature& signature);
 /// "windows", "pairs", "images": the samples of a batch.
@@ -53,7 +56,8 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
                                               std::vector<int64_t>* counted = nullptr);
 
 /// The loss of evaluations: `loss` of build_loss(), or that of the task if the model computes its
-/// loss. Null for cross-entropy, which evaluations compute without label smoothing.
+/// loss. Cross-entropy is computed without class weights and label smoothing; null if samples have
+/// no weights, either.
 std::shared_ptr<const train::Loss> evaluation_loss(
     std::shared_ptr<const train::Loss> loss, const Registries& registries, const Recipe& recipe,
     const data::Signature& signature, const data::Samples& samples, c10::Device device);

@@ -37,12 +37,6 @@ std::string early_stopping_note(const train::TrainConfig& config, const train::L
       config.evaluate_every, length.steps);
 }
 
-bool has_weights(const data::Samples& samples) {
-  const data::Fields& fields = samples.fields();
-  return std::any_of(fields.begin(), fields.end(),
-                     [](const data::Field& field) { return field.name == "weight"; });
-}
-
 // Batches of ragged fields have several lengths, and a step is compiled for each.
 int64_t batch_lengths(const data::Samples& samples) {
   const data::Fields& fields = samples.fields();
@@ -247,12 +241,6 @@ void Session::choose_loss() {
 // A loss may need several outputs for each predicted number.
 void Session::set_target_outputs() {
   data_->signature.target_outputs = loss_->output_names();
-  if (!inputs().target_mean.empty() && !loss_->traits().is_of_units) {
-    throw UsageError(
-        fmt::format("train.loss: {} is not for targets of mean 0 and deviation 1; set "
-                    "data.standardize_targets=false",
-                    recipe().loss.name()));
-  }
   if (loss_->output_names().empty() || task_->target == train::MetricTask::Target::kNumbers) return;
   throw UsageError(fmt::format(
       "train.loss: {} needs the outputs {} for each target, which are numbers in the tasks of "

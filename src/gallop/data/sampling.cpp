@@ -1,10 +1,14 @@
 #include "gallop/data/sampling.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <utility>
 
-#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include "gallop/base/alias_table.h"
@@ -53,21 +57,43 @@ class DrawnSamples final : public Samples {
   uint64_t seed_;
 };
 
+// Buffers for one sample at a time.
+class OneRow {
+ public:
+  explicit OneRow(const Samples& samples)
+      : samples_(samples), scratch_(samples.make_scratch()), lengths_(samples.fields().size()) {
+    for (const Field& field : samples.fields()) {
+      buffers_.push_back(make_rows(field, 1, /*pinned=*/false));
+      rows_.push_back(buffers_.back().row(0));
+    }
+  }
+
+  /// Reads a sample of the first epoch. Returns false if it is broken.
+  bool read(int64_t index) {
+    for (size_t i = 0; i < lengths_.size(); ++i) {
+      const std::vector<int64_t>& sizes = samples_.fields()[i].shape.sizes;
+      lengths_[i] = sizes.empty() ? 0 : sizes.front();
+    }
+    return samples_.fill(index, /*epoch=*/0, SampleRow(rows_, lengths_), *scratch_);
+  }
+  void* field(size_t index) { return rows_[index]; }
+  int64_t length(size_t index) const { return lengths_[index]; }
+
+ private:
+  const Samples& samples_;
+  std::unique_ptr<Scratch> scratch_;
+  std::vector<BatchRows> buffers_;
+  std::vector<void*> rows_;
+  std::vector<int64_t> lengths_;
+};
+
 // Calls `take` with each sample's value of a field, which has one number, or with `broken`.
 template <typename T>
 void read_field(const Samples& samples, size_t wanted, T broken,
                 const std::function<void(T)>& take) {
-  std::vector<BatchRows> buffers;
-  std::vector<void*> rows;
-  for (const Field& field : samples.fields()) {
-    buffers.push_back(make_rows(field, 1, /*pinned=*/false));
-    rows.push_back(buffers.back().row(0));
-  }
-  std::vector<int64_t> lengths(rows.size());
-  const auto scratch = samples.make_scratch();
+  OneRow row(samples);
   for (int64_t i = 0; i < samples.size(); ++i) {
-    const bool is_whole = samples.fill(i, /*epoch=*/0, SampleRow(rows, lengths), *scratch);
-    take(is_whole ? *static_cast<const T*>(rows[wanted]) : broken);
+    take(row.read(i) ? *static_cast<const T*>(row.field(wanted)) : broken);
   }
 }
 
@@ -233,6 +259,25 @@ void draw_training_samples(DataModule& module, const SamplingConfig& config, uin
   const int64_t draws = config.draws > 0 ? config.draws : drawn.size();
   module.train =
       std::make_unique<DrawnSamples>(std::move(owned), drawn, std::move(table), draws, seed);
+}
+
+at::Tensor some_targets(const Samples& samples, int64_t most) {
+  const Field& field = samples.fields().target();
+  const size_t index = samples.fields().target_index();
+  const int64_t count = std::min(most, samples.size());
+  OneRow row(samples);
+  std::vector<at::Tensor> targets;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!row.read(i * samples.size() / count)) continue;
+    targets.push_back(
+        at::from_blob(row.field(index), field.shape.sizes, at::dtype(field.shape.dtype)).clone());
+    if (field.padding) {
+      targets.back().slice(0, row.length(index)).fill_(at::Scalar(*field.padding));
+    }
+  }
+  std::vector<int64_t> sizes = field.shape.sizes;
+  sizes.insert(sizes.begin(), 0);
+  return targets.empty() ? at::empty(sizes, at::dtype(field.shape.dtype)) : at::stack(targets);
 }
 
 }  // namespace gallop::data

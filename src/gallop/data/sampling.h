@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "gallop/config/visitor.h"
 #include "gallop/data/data_module.h"
 
@@ -36,6 +38,8 @@ void draw_training_samples(DataModule& module, const SamplingConfig& config, uin
 /// The class label of each sample, read as cheaply as the samples allow. Throws UsageError if
 /// targets are not one class label for each sample.
 std::vector<int64_t> class_labels(const Samples& samples, int64_t classes);
+/// The targets [N, ...] of at most `most` samples, evenly distributed; broken ones are left out.
+at::Tensor some_targets(const Samples& samples, int64_t most);
 /// The number of samples of each class.
 std::vector<int64_t> count_classes(const Samples& samples, int64_t classes);
 

@@ -146,6 +146,44 @@ TEST(Losses, AreTheSameForAnyPartitionOfABatch) {
   EXPECT_GT(tried, 300);
 }
 
+// A sample of weight w has the loss, the gradient and the count of w equal samples.
+TEST(Losses, CountASampleAsOftenAsItsWeight) {
+  std::set<std::string> tried;
+  for (const Stored& one : stored_cases()) {
+    SCOPED_TRACE(one.kind + ": " + one.loss);
+    const auto loss = loss_of(one);
+    if (find_tensor(one.batch, "weight") != nullptr || loss->traits().compares_samples) continue;
+    ASSERT_TRUE(loss->traits().takes_weights);
+    const at::Tensor times = at::arange(one.logits.size(0), at::kLong).remainder(3);
+    NamedTensors weighted = one.batch, repeated;
+    weighted.push_back({"weight", times.to(at::kFloat)});
+    for (const auto& [name, tensor] : one.batch) {
+      repeated.push_back({name, tensor.repeat_interleave(times, 0)});
+    }
+    const at::Tensor logits = one.logits.clone().requires_grad_();
+    const at::Tensor others = one.logits.clone().requires_grad_();
+    const auto found = (*loss)({logits}, weighted);
+    const auto wanted = (*loss)({others.repeat_interleave(times, 0)}, repeated);
+    found.sum.backward();
+    wanted.sum.backward();
+    EXPECT_NEAR(found.sum.item<double>(), wanted.sum.item<double>(), 1e-10);
+    EXPECT_NEAR(found.count.item<double>(), wanted.count.item<double>(), 1e-10);
+    EXPECT_LT(largest_difference(logits.grad(), others.grad()), 1e-10);
+    tried.insert(one.loss.substr(0, one.loss.find(' ')));
+  }
+  const LossRegistry losses = built_in_losses();
+  for (const auto& member : losses.members()) {
+    const bool is_stored = member.name != "weighted-sum" && member.name != "model";
+    EXPECT_EQ(tried.count(member.name) > 0, is_stored) << member.name;
+  }
+}
+
+TEST(Losses, TakeWeightsInASumIfAllMembersDo) {
+  const LossContext context{.output_sizes = {1}, .target_sizes = {1}, .target_type = c10::kFloat};
+  EXPECT_FALSE(loss_of("model", context)->traits().takes_weights);
+  EXPECT_TRUE(loss_of("weighted-sum losses=[l1,mse]", context)->traits().takes_weights);
+}
+
 // The divisor of a step that is known without asking the device.
 TEST(Losses, ExpectTheCountThatTheyHaveWithoutIgnoredTargets) {
   int followed = 0;
@@ -309,6 +347,36 @@ TEST(Losses, RefuseDataThatTheyCannotWorkWith) {
   EXPECT_NO_THROW(loss_of("cross-entropy label_smoothing=0.2", smoothed));
   const at::Tensor logits = at::randn({4, 3});
   EXPECT_THROW(loss_of("mse", numbers)->sum({logits}, {{"input", logits}}), UsageError);
+}
+
+struct TargetCase {
+  const char* loss;
+  at::Tensor outputs, right, wrong;
+  const char* message;
+};
+
+TEST(Losses, RefuseTargetsForWhichTheyAreNotDefined) {
+  const at::Tensor unit = at::rand({6, 3}), wide = at::randn({6, 3}).mul(9);
+  const at::Tensor pairs = at::randn({6, 2, 4}), both = at::tensor({1., -1., 1., 1., -1., 1.});
+  const at::Tensor labels = at::randint(1, 4, {6, 3}, at::kLong);
+  for (const auto& [loss, outputs, right, wrong, message] : std::vector<TargetCase>{
+           {"bce-with-logits", wide, unit, wide, "bce-with-logits needs targets from 0 to 1"},
+           {"focal", wide, unit, wide, "focal needs targets from 0 to 1"},
+           {"dice", wide, unit, unit.add(1), "dice needs targets from 0 to 1"},
+           {"poisson-nll", wide, unit.mul(9), unit.neg(),
+            "poisson-nll needs targets of at least 0"},
+           {"weighted-sum losses=[mse,bce-with-logits]", wide, unit, wide, "from 0 to 1"},
+           {"kl-divergence", wide, at::softmax(wide, 1), unit.add(1), "do not add up to 1"},
+           {"kl-divergence log_target=true", wide, at::log_softmax(wide, 1), at::softmax(wide, 1),
+            "logarithms of the probabilities of all classes"},
+           {"cosine-embedding", pairs, both, both.mul(0.5), "the targets 1 and -1"},
+           {"cosine-embedding", pairs, both, at::ones({6}), "use info-nce"},
+           {"ctc", at::randn({6, 9, 5}), labels, labels.sub(1), "train.loss.blank of ctc is 0"}}) {
+    const auto built = loss_of(loss, context_of(outputs, right));
+    EXPECT_NO_THROW(built->check_targets([&right] { return right; })) << loss;
+    const std::string error = error_of([&] { built->check_targets([&wrong] { return wrong; }); });
+    EXPECT_NE(error.find(message), std::string::npos) << loss << ": " << error;
+  }
 }
 
 TEST(Losses, CtcIsInfiniteWhereATargetDoesNotFit) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <ATen/core/Reduction.h>
@@ -41,8 +42,11 @@ class CrossEntropy final : public Loss {
                          const Request& request) const override {
     const at::Tensor& target = field_of(batch, "target");
     const bool is_soft = target.is_floating_point();
-    if (adjustment_.defined()) return adjusted(output.logits(), target, request);
-    if (weights_.defined()) return weighted(output.logits(), target, request);
+    const at::Tensor row_weights = weights_by_row(batch, target);
+    if (adjustment_.defined()) return adjusted(output.logits(), target, row_weights, request);
+    if (weights_.defined() || row_weights.defined()) {
+      return weighted(output.logits(), target, row_weights, request);
+    }
     // Kernels need the class dimension of an image at the end.
     const bool is_image = !output.weight.defined() && output.x.dim() > 3;
     const model::Output rows = is_image ? model::Output{classes_last(output.x)} : output;
@@ -56,12 +60,18 @@ class CrossEntropy final : public Loss {
 
   at::Tensor count(const NamedTensors& batch) const override {
     const at::Tensor& target = field_of(batch, "target");
+    const at::Tensor row_weights = weights_by_row(batch, target);
     if (target.is_floating_point()) {
+      if (row_weights.defined()) return row_weights.to(at::kDouble).sum();
       return count_tensor(expected_count(target, target.size(0)), target);
     }
-    if (!weights_.defined()) return count_labels(target, config_.ignore_index);
+    if (!weights_.defined() && !row_weights.defined()) {
+      return count_labels(target, config_.ignore_index);
+    }
     const at::Tensor labels = label_rows(target, config_.ignore_index);
-    return weights_.index_select(0, labels.clamp_min(0)).mul(labels.ne(data::kIgnoredTarget)).sum();
+    at::Tensor counts = labels.ne(data::kIgnoredTarget).to(at::kDouble);
+    if (weights_.defined()) counts = weights_.index_select(0, labels.clamp_min(0)).mul(counts);
+    return weighted_total(counts, row_weights);
   }
 
   int64_t expected_count(const at::Tensor& target, int64_t rows) const override {
@@ -77,6 +87,7 @@ class CrossEntropy final : public Loss {
             .predicts_classes = true,
             .takes_smoothing = true,
             .takes_soft_labels = true,
+            .takes_weights = true,
             .ignored = config_.ignore_index};
   }
 
@@ -94,7 +105,7 @@ class CrossEntropy final : public Loss {
   }
 
   // Correct predictions are those of the logits as they are.
-  Losses adjusted(const at::Tensor& output, const at::Tensor& target,
+  Losses adjusted(const at::Tensor& output, const at::Tensor& target, const at::Tensor& row_weights,
                   const Request& request) const {
     const at::Tensor logits = class_rows(output);
     const at::Tensor moved = widened(logits).add(adjustment_.to(widened(logits).scalar_type()));
@@ -104,8 +115,8 @@ class CrossEntropy final : public Loss {
     const at::Tensor labels =
         is_soft ? class_rows(target) : label_rows(target, config_.ignore_index);
     Losses losses;
-    if (weights_.defined()) {
-      losses = weighted(moved, labels, of_sum);
+    if (weights_.defined() || row_weights.defined()) {
+      losses = weighted(moved, labels, row_weights, of_sum);
     } else if (request.label_smoothing.defined()) {
       losses = cross_entropy_sum({moved}, labels, request.label_smoothing, false);
     } else {
@@ -117,10 +128,15 @@ class CrossEntropy final : public Loss {
     return losses;
   }
 
-  Losses weighted(const at::Tensor& output, const at::Tensor& target,
+  // With class weights, weights of rows, or both.
+  Losses weighted(const at::Tensor& output, const at::Tensor& target, const at::Tensor& row_weights,
                   const Request& request) const {
-    const at::Tensor logits = class_rows(output), logs = at::log_softmax(widened(logits), 1);
-    const at::Tensor weights = weights_.to(logs.scalar_type());
+    const at::Tensor logits = class_rows(output);
+    at::Tensor logs = at::log_softmax(widened(logits), 1);
+    // A row's loss is linear in its logarithms.
+    if (row_weights.defined()) logs = logs.mul(row_weights.to(logs.scalar_type()).unsqueeze(1));
+    std::optional<at::Tensor> weights;
+    if (weights_.defined()) weights = weights_.to(logs.scalar_type());
     const auto classes = static_cast<double>(logs.size(1));
     // Interpolates between the labels' losses and the mean over all classes.
     const auto smoothed = [&](const at::Tensor& hard, const at::Tensor& all) {
@@ -128,7 +144,7 @@ class CrossEntropy final : public Loss {
       return hard.add(request.label_smoothing.defined() ? way.mul(request.label_smoothing)
                                                         : way.mul(config_.label_smoothing));
     };
-    const at::Tensor all = logs.mul(weights).neg();
+    const at::Tensor all = (weights ? logs.mul(*weights) : logs).neg();
     if (target.is_floating_point()) {
       const at::Tensor soft = all.mul(class_rows(target).to(logs.scalar_type())).sum();
       return {.sum = smoothed(soft, all), .correct = {}};

@@ -1,5 +1,6 @@
 #include "gallop/train/losses/ctc.h"
 
+#include <functional>
 #include <limits>
 
 #include <ATen/ops/arange.h>
@@ -44,16 +45,21 @@ class Ctc final : public Loss {
         losses_of(logs, target.clamp_min(0), lengths, optional_field(batch, "input_lengths"));
     const at::Tensor infinite = losses.gt(-kNever / 2);
     const double instead = config_.zero_infinity ? 0 : std::numeric_limits<double>::infinity();
-    return at::where(infinite, at::full_like(losses, instead), losses)
-        .div(lengths.clamp_min(1))
-        .sum();
+    return weighted_total(
+        at::where(infinite, at::full_like(losses, instead), losses).div(lengths.clamp_min(1)),
+        weights_by_sample(batch));
   }
 
-  at::Tensor count(const NamedTensors& batch) const override {
-    return count_tensor(rows_of(batch), batch.front().tensor);
-  }
+  at::Tensor count(const NamedTensors& batch) const override { return count_samples(batch); }
   int64_t expected_count(const at::Tensor&, int64_t rows) const override { return rows; }
-  LossTraits traits() const override { return {.counts_by_size = true}; }
+  LossTraits traits() const override { return {.counts_by_size = true, .takes_weights = true}; }
+  void check_targets(const std::function<at::Tensor()>& some_targets) const override {
+    if (!some_targets().eq(config_.blank).any().item<bool>()) return;
+    throw UsageError(
+        fmt::format("train.loss.blank of ctc is {}, but the training data have targets of this "
+                    "class; set it to a class that is no target",
+                    config_.blank));
+  }
 
  private:
   // The forward recursion over times, for logs [N, T, C] and labels [N, S], at all 2 S + 1 places

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -25,42 +27,40 @@ namespace gallop::train {
 
 namespace {
 
-// Expands weights of the target's sizes, or one per sample, to the target's sizes.
-at::Tensor as_target(const at::Tensor& weight, const at::Tensor& target) {
-  std::vector<int64_t> sizes = weight.sizes().vec();
-  sizes.resize(static_cast<size_t>(target.dim()), 1);
-  return weight.reshape(sizes).expand(target.sizes());
-}
-
 class Elementwise : public Loss {
  public:
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const final {
     const at::Tensor outputs = widened(output.logits());
     const at::Tensor target = field_of(batch, "target").to(outputs.scalar_type());
     const at::Tensor values = values_of(outputs, target);
-    const at::Tensor weight = optional_field(batch, "weight");
-    if (!weight.defined()) return values.sum();
-    const at::Tensor weights = as_target(weight, target).to(values.scalar_type());
-    return values.mul(values.dim() > target.dim() ? weights.unsqueeze(-1) : weights).sum();
+    const at::Tensor weights = weights_by_target(batch, target);
+    const bool has_several = weights.defined() && values.dim() > target.dim();
+    return weighted_total(values, has_several ? weights.unsqueeze(-1) : weights);
   }
 
   at::Tensor count(const NamedTensors& batch) const final {
     const at::Tensor& target = field_of(batch, "target");
-    const at::Tensor weight = optional_field(batch, "weight");
-    if (!weight.defined()) return count_tensor(expected_count(target, target.size(0)), target);
-    return as_target(weight, target).to(at::kDouble).sum().mul(outputs_per_target());
+    const at::Tensor weights = weights_by_target(batch, target);
+    if (!weights.defined()) return count_tensor(expected_count(target, target.size(0)), target);
+    return weights.to(at::kDouble).sum().mul(outputs_per_target());
   }
 
   int64_t expected_count(const at::Tensor& target, int64_t rows) const final {
     return outputs_per_target() * Loss::expected_count(target, rows);
   }
-  LossTraits traits() const final { return {.counts_by_size = true, .is_of_units = is_of_units()}; }
+  LossTraits traits() const final {
+    return {.counts_by_size = true,
+            .is_of_units = is_of_units(),
+            .predicts_numbers = predicts_numbers(),
+            .takes_weights = true};
+  }
 
  private:
   // Losses of the target's sizes, or with an additional last dimension.
   virtual at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const = 0;
   virtual int64_t outputs_per_target() const { return 1; }
   virtual bool is_of_units() const { return true; }
+  virtual bool predicts_numbers() const { return true; }
 };
 
 // A loss per pair of an output and its target.
@@ -90,6 +90,9 @@ class BceWithLogits final : public Elementwise {
     if (!pos_weight_.defined()) return {};
     return {{"loss.pos_weight", pos_weight_}};
   }
+  void check_targets(const std::function<at::Tensor()>& some_targets) const override {
+    require_range("bce-with-logits", some_targets(), 0, 1);
+  }
 
  private:
   at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const override {
@@ -98,6 +101,8 @@ class BceWithLogits final : public Elementwise {
         pos_weight_.defined() ? pos_weight_.to(outputs.scalar_type()) : at::Tensor(),
         at::Reduction::None);
   }
+  bool is_of_units() const override { return false; }
+  bool predicts_numbers() const override { return false; }
   at::Tensor pos_weight_;
 };
 
@@ -162,6 +167,9 @@ class PoissonNll final : public Elementwise {
   }
   at::Tensor point_prediction(const at::Tensor& outputs) const override {
     return outputs.select(-1, 0).exp();
+  }
+  void check_targets(const std::function<at::Tensor()>& some_targets) const override {
+    require_range("poisson-nll", some_targets(), 0, std::numeric_limits<double>::infinity());
   }
 
  private:

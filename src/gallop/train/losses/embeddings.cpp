@@ -1,5 +1,6 @@
 #include "gallop/train/losses/embeddings.h"
 
+#include <functional>
 #include <limits>
 
 #include <ATen/core/Reduction.h>
@@ -24,11 +25,9 @@ namespace {
 
 class OfEmbeddings : public Loss {
  public:
-  at::Tensor count(const NamedTensors& batch) const final {
-    return count_tensor(rows_of(batch), batch.front().tensor);
-  }
+  at::Tensor count(const NamedTensors& batch) const final { return count_samples(batch); }
   int64_t expected_count(const at::Tensor&, int64_t rows) const final { return rows; }
-  LossTraits traits() const override { return {.counts_by_size = true}; }
+  LossTraits traits() const override { return {.counts_by_size = true, .takes_weights = true}; }
 
  protected:
   // [N, D]
@@ -43,9 +42,25 @@ class CosineEmbedding final : public OfEmbeddings {
 
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
     const at::Tensor outputs = widened(output.logits());
-    return at::cosine_embedding_loss(view_of(outputs, 0), view_of(outputs, 1),
-                                     field_of(batch, "target").reshape(-1), config_.margin,
-                                     at::Reduction::Sum);
+    return weighted_total(at::cosine_embedding_loss(view_of(outputs, 0), view_of(outputs, 1),
+                                                    field_of(batch, "target").reshape(-1),
+                                                    config_.margin, at::Reduction::None),
+                          weights_by_sample(batch));
+  }
+
+  void check_targets(const std::function<at::Tensor()>& some_targets) const override {
+    const at::Tensor targets = some_targets();
+    if (targets.numel() == 0) return;
+    if (!targets.abs().eq(1).all().item<bool>()) {
+      throw UsageError(
+          "train.loss: cosine-embedding needs the targets 1 and -1, for pairs that match and pairs "
+          "that do not, but the training data have others");
+    }
+    if (targets.eq(1).all().item<bool>()) {
+      throw UsageError(
+          "train.loss: all pairs of the training data match, so with cosine-embedding all "
+          "embeddings would become equal; use info-nce, which contrasts the pairs of a batch");
+    }
   }
 
  private:
@@ -56,11 +71,12 @@ class TripletMargin final : public OfEmbeddings {
  public:
   explicit TripletMargin(const TripletMarginConfig& config) : config_(config) {}
 
-  at::Tensor sum(const model::Output& output, const NamedTensors&) const override {
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
     const at::Tensor outputs = widened(output.logits());
-    return at::triplet_margin_loss(view_of(outputs, 0), view_of(outputs, 1), view_of(outputs, 2),
-                                   config_.margin, config_.p, config_.eps, config_.swap,
-                                   at::Reduction::Sum);
+    return weighted_total(at::triplet_margin_loss(view_of(outputs, 0), view_of(outputs, 1),
+                                                  view_of(outputs, 2), config_.margin, config_.p,
+                                                  config_.eps, config_.swap, at::Reduction::None),
+                          weights_by_sample(batch));
   }
 
  private:
@@ -71,26 +87,26 @@ class InfoNce final : public OfEmbeddings {
  public:
   explicit InfoNce(const InfoNceConfig& config) : config_(config) {}
 
-  at::Tensor sum(const model::Output& output, const NamedTensors&) const override {
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
     // Autocast would round similarities to bf16.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const at::Tensor all = normalized(widened(output.logits()));
-    const at::Tensor query = view_of(all, 0);
+    const at::Tensor query = view_of(all, 0), weights = weights_by_sample(batch);
     if (compares_samples()) {
       const SharedRows keys = SharedRows::of(view_of(all, 1));
       at::Tensor similar = query.matmul(keys.rows.t()).div(config_.temperature);
       if (keys.is_missing.defined()) {
         similar = similar.masked_fill(keys.is_missing, -std::numeric_limits<double>::infinity());
       }
-      return at::log_softmax(similar, 1).diagonal(keys.first).sum().neg();
+      return weighted_total(at::log_softmax(similar, 1).diagonal(keys.first), weights).neg();
     }
     const at::Tensor keys = all.slice(1, 1);
     const at::Tensor similar = query.unsqueeze(1).mul(keys).sum(-1).div(config_.temperature);
-    return at::log_softmax(similar, 1).select(1, 0).sum().neg();
+    return weighted_total(at::log_softmax(similar, 1).select(1, 0), weights).neg();
   }
 
   LossTraits traits() const override {
-    return {.counts_by_size = true, .compares_samples = compares_samples()};
+    return {.counts_by_size = true, .compares_samples = compares_samples(), .takes_weights = true};
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "gallop/train/losses/focal.h"
 
+#include <functional>
 #include <utility>
 
 #include <ATen/core/Reduction.h>
@@ -37,19 +38,36 @@ class Focal final : public Loss {
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
     const at::Tensor logits = widened(output.logits());
     const at::Tensor& target = field_of(batch, "target");
-    return target.is_floating_point()
-               ? of_sigmoid(logits.reshape(target.sizes()), target.to(logits.scalar_type()))
-               : of_softmax(class_rows(logits), label_rows(target, data::kIgnoredTarget));
+    if (target.is_floating_point()) {
+      const at::Tensor y = target.to(logits.scalar_type());
+      return weighted_total(of_sigmoid(logits.reshape(target.sizes()), y),
+                            weights_by_target(batch, target));
+    }
+    return weighted_total(of_softmax(class_rows(logits), label_rows(target, data::kIgnoredTarget)),
+                          weights_by_row(batch, target));
   }
 
   at::Tensor count(const NamedTensors& batch) const override {
     const at::Tensor& target = field_of(batch, "target");
-    if (target.is_floating_point()) return count_tensor(target.numel(), target);
-    return count_labels(target, data::kIgnoredTarget);
+    const bool is_float = target.is_floating_point();
+    const at::Tensor weights = weights_by_target(batch, target);
+    if (!weights.defined()) {
+      return is_float ? count_tensor(target.numel(), target)
+                      : count_labels(target, data::kIgnoredTarget);
+    }
+    const at::Tensor wide = weights.to(at::kDouble);
+    return is_float ? wide.sum() : wide.mul(target.ne(data::kIgnoredTarget)).sum();
   }
 
   LossTraits traits() const override {
-    return {.counts_by_size = true, .can_ignore = has_labels_, .predicts_classes = has_labels_};
+    return {.counts_by_size = true,
+            .can_ignore = has_labels_,
+            .predicts_classes = has_labels_,
+            .is_of_units = false,
+            .takes_weights = true};
+  }
+  void check_targets(const std::function<at::Tensor()>& some_targets) const override {
+    if (!has_labels_) require_range("focal", some_targets(), 0, 1);
   }
   NamedTensors tensors() const override {
     if (!weights_.defined()) return {};
@@ -63,9 +81,9 @@ class Focal final : public Loss {
                                                 at::Reduction::None, data::kIgnoredTarget);
     const at::Tensor rest = minus_log_p.neg().expm1().neg().clamp_min(kLeast);
     const at::Tensor values = rest.pow(config_.gamma).mul(minus_log_p);
-    if (!weights_.defined()) return values.sum();
+    if (!weights_.defined()) return values;
     const at::Tensor weights = weights_.index_select(0, labels.clamp_min(0));
-    return values.mul(weights.to(values.scalar_type())).sum();
+    return values.mul(weights.to(values.scalar_type()));
   }
 
   at::Tensor of_sigmoid(const at::Tensor& logits, const at::Tensor& y) const {
@@ -75,8 +93,8 @@ class Focal final : public Loss {
     const at::Tensor values =
         at::binary_cross_entropy_with_logits(logits, y, {}, {}, at::Reduction::None)
             .mul(rest.pow(config_.gamma));
-    if (!config_.alpha) return values.sum();
-    return values.mul(y.mul(*config_.alpha).add(other, 1 - *config_.alpha)).sum();
+    if (!config_.alpha) return values;
+    return values.mul(y.mul(*config_.alpha).add(other, 1 - *config_.alpha));
   }
 
   FocalConfig config_;

@@ -46,6 +46,10 @@ struct LossTraits {
   /// the batch, through SharedRows.
   bool compares_samples = false;
   bool is_of_units = true;  ///< Outputs and targets are in the same units, of any scale.
+  /// Predictions are numbers that are compared with the targets, and not logits.
+  bool predicts_numbers = false;
+  /// The field "weight" of a batch multiplies the losses and counts of its samples.
+  bool takes_weights = false;
   int64_t ignored = data::kIgnoredTarget;
 };
 
@@ -86,6 +90,10 @@ class Loss {
   virtual std::vector<std::string> output_names() const { return {}; }
   /// The prediction of the target that follows from such outputs [..., K]: [...].
   virtual at::Tensor point_prediction(const at::Tensor& outputs) const;
+
+  /// Throws UsageError if the loss is not defined for the values of the data's targets.
+  /// `some_targets` reads those of some training samples, [N, ...].
+  virtual void check_targets(const std::function<at::Tensor()>& /*some_targets*/) const {}
 
   /// The terms of a weighted sum of losses; for any other loss, the loss itself with weight 1.
   virtual std::vector<LossTerm> terms() const { return {{1, this}}; }

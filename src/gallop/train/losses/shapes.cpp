@@ -1,9 +1,13 @@
 #include "gallop/train/losses/shapes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/masked_fill.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tensor.h>
@@ -59,6 +63,42 @@ at::Tensor optional_field(const NamedTensors& batch, std::string_view name) {
 }
 
 int64_t rows_of(const NamedTensors& batch) { return batch.front().tensor.size(0); }
+
+at::Tensor weights_by_target(const NamedTensors& batch, const at::Tensor& target) {
+  const at::Tensor weight = optional_field(batch, "weight");
+  if (!weight.defined()) return {};
+  std::vector<int64_t> sizes = weight.sizes().vec();
+  sizes.resize(static_cast<size_t>(target.dim()), 1);
+  return weight.reshape(sizes).expand(target.sizes());
+}
+
+at::Tensor weights_by_row(const NamedTensors& batch, const at::Tensor& target) {
+  const at::Tensor weights = weights_by_target(batch, target);
+  if (!weights.defined()) return {};
+  return target.is_floating_point() ? class_rows(weights).select(1, 0) : weights.reshape(-1);
+}
+
+at::Tensor weights_by_sample(const NamedTensors& batch) {
+  const at::Tensor weight = optional_field(batch, "weight");
+  if (!weight.defined()) return {};
+  if (weight.numel() != rows_of(batch)) {
+    throw UsageError(
+        fmt::format("train.loss has one value per sample, but the field 'weight' has {} weights "
+                    "for {} samples",
+                    weight.numel(), rows_of(batch)));
+  }
+  return weight.reshape(-1);
+}
+
+at::Tensor weighted_total(const at::Tensor& values, const at::Tensor& weights) {
+  return weights.defined() ? values.mul(weights.to(values.scalar_type())).sum() : values.sum();
+}
+
+at::Tensor count_samples(const NamedTensors& batch) {
+  const at::Tensor weights = weights_by_sample(batch);
+  if (!weights.defined()) return count_tensor(rows_of(batch), batch.front().tensor);
+  return weights.to(at::kDouble).sum();
+}
 
 at::Tensor widened(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
@@ -156,6 +196,19 @@ void require_class_weights(const char* loss, const std::vector<double>& weights,
       fmt::format("train.loss.class_weights of {} has {} numbers, but there are {} classes; give "
                   "one for each class",
                   loss, weights.size(), classes));
+}
+
+void require_range(const char* loss, const at::Tensor& targets, double least, double most) {
+  if (targets.numel() == 0) return;
+  const double smallest = targets.min().item<double>(), largest = targets.max().item<double>();
+  if (smallest >= least && largest <= most) return;
+  throw UsageError(fmt::format(
+      "train.loss: {} needs targets {}, but the training data have targets from {:.6g} to {:.6g}; "
+      "for other numbers use a loss such as mse",
+      loss,
+      std::isinf(most) ? fmt::format("of at least {:g}", least)
+                       : fmt::format("from {:g} to {:g}", least, most),
+      smallest, largest));
 }
 
 void require_views(const char* loss, int64_t views, bool or_more, const LossContext& context) {

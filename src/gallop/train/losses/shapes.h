@@ -22,6 +22,18 @@ at::Tensor optional_field(const NamedTensors& batch, std::string_view name);
 /// The number of samples of a batch.
 int64_t rows_of(const NamedTensors& batch);
 
+/// The field "weight" of a batch with the sizes of `target`: a sample's weight is that of each of
+/// its targets. Undefined if the batch has no weights.
+at::Tensor weights_by_target(const NamedTensors& batch, const at::Tensor& target);
+/// The same for class labels, or the rows of soft labels: [M].
+at::Tensor weights_by_row(const NamedTensors& batch, const at::Tensor& target);
+/// The same for losses of whole samples: [N]. Throws UsageError if a sample has several weights.
+at::Tensor weights_by_sample(const NamedTensors& batch);
+/// The sum of `values`, multiplied by `weights` of the same sizes unless these are undefined.
+at::Tensor weighted_total(const at::Tensor& values, const at::Tensor& weights);
+/// The count of a loss of whole samples: their number, or the sum of their weights.
+at::Tensor count_samples(const NamedTensors& batch);
+
 /// Unchanged if it is fp64, else converted to fp32.
 at::Tensor widened(const at::Tensor& tensor);
 /// Outputs with the sizes of the targets and a last dimension of `count`. Throws UsageError if a
@@ -57,6 +69,8 @@ void require_values(const char* loss, const LossContext& context);
 void require_labels(const char* loss, const LossContext& context);
 void require_class_weights(const char* loss, const std::vector<double>& weights,
                            const LossContext& context);
+/// Requires targets from `least` to `most`.
+void require_range(const char* loss, const at::Tensor& targets, double least, double most);
 /// Requires outputs [views, D] per sample; with `or_more`, there may be more views.
 void require_views(const char* loss, int64_t views, bool or_more, const LossContext& context);
 

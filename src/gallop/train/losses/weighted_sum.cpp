@@ -1,5 +1,6 @@
 #include "gallop/train/losses/weighted_sum.h"
 
+#include <functional>
 #include <utility>
 
 #include <ATen/ops/div.h>
@@ -36,7 +37,7 @@ class WeightedSum final : public Loss {
 
   // The traits that hold for all members, or for any of them.
   LossTraits traits() const override {
-    LossTraits all{.takes_soft_labels = true};
+    LossTraits all{.takes_soft_labels = true, .takes_weights = true};
     for (const LossTerm& term : terms()) {
       const LossTraits one = term.loss->traits();
       if (one.predicts_classes && !all.predicts_classes) all.ignored = one.ignored;
@@ -47,6 +48,8 @@ class WeightedSum final : public Loss {
       all.needs_whole_batch |= one.needs_whole_batch;
       all.compares_samples |= one.compares_samples;
       all.is_of_units &= one.is_of_units;
+      all.predicts_numbers |= one.predicts_numbers;
+      all.takes_weights &= one.takes_weights;
     }
     return all;
   }
@@ -56,6 +59,10 @@ class WeightedSum final : public Loss {
   }
   at::Tensor point_prediction(const at::Tensor& outputs) const override {
     return members_.front().loss->point_prediction(outputs);
+  }
+
+  void check_targets(const std::function<at::Tensor()>& some_targets) const override {
+    for (const Member& member : members_) member.loss->check_targets(some_targets);
   }
 
   // A weighted sum among the members is replaced by its members.
