@@ -83,7 +83,7 @@ void print_json(Session& session, int64_t samples, const compile::GraphStages& g
   nlohmann::ordered_json object = {{"recipe", session.resolved().name},
                                    {"samples", samples},
                                    {"training", session.describe_training()}};
-  if (!graphs.fallbacks.empty()) object["lost"] = graphs.fallbacks;
+  if (!graphs.fallbacks.empty()) object["fallbacks"] = graphs.fallbacks;
   if (!graphs.refusal.empty()) {
     object["refusal"] = graphs.refusal;
   } else if (all) {
