@@ -25,16 +25,21 @@ using precision::Precision;
 
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
-// Warns about options that have no effect in a run of this length.
-std::string early_stopping_note(const train::TrainConfig& config, const train::Length& length) {
+// Warns about what has no effect in a run of this length, because it follows earlier evaluations.
+std::string one_evaluation_note(const std::string& what, const train::TrainConfig& config,
+                                const train::Length& length) {
   const auto every = train::Interval::parse(config.evaluate_every);
-  const bool is_wanted = config.early_stopping.patience > 0 || config.early_stopping.restore_best;
   const bool is_by_time = every.unit == train::Interval::Unit::kSeconds;
-  if (!is_wanted || is_by_time || length.step_of(every) < length.steps) return {};
+  if (is_by_time || length.step_of(every) < length.steps) return {};
   return fmt::format(
-      "train.early_stopping has no effect: with train.evaluate_every='{}' this run of {} steps is "
-      "evaluated only at its end",
-      config.evaluate_every, length.steps);
+      "{} has no effect: with train.evaluate_every='{}' this run of {} steps is evaluated only at "
+      "its end",
+      what, config.evaluate_every, length.steps);
+}
+
+std::string early_stopping_note(const train::TrainConfig& config, const train::Length& length) {
+  const bool is_wanted = config.early_stopping.patience > 0 || config.early_stopping.restore_best;
+  return is_wanted ? one_evaluation_note("train.early_stopping", config, length) : std::string();
 }
 
 // Batches of ragged fields have several lengths, and a step is compiled for each.
@@ -259,11 +264,16 @@ void Session::build_schedules() {
   train::check_schedule(*schedule_, config, evaluates);
   train::check_followed(*schedule_, metrics_.get());
   train::check_snapshots(*schedule_, config);
+  const auto warn_if_constant = [&](const std::string& option, const schedule::Schedule& one) {
+    if (!one.state().empty()) print_warning(one_evaluation_note(option, config, of_run));
+  };
+  warn_if_constant("schedule.name=" + recipe().schedule.name(), *schedule_);
   scheduled_ = ParameterSchedules(recipe(), run_length, *schedule_);
   for (const auto& one : scheduled()) {
     if (one.schedule == nullptr) continue;
     train::check_schedule(*one.schedule, config, evaluates);
     train::check_followed(*one.schedule, metrics_.get());
+    warn_if_constant(fmt::format("schedules.{}", train::name_of(one.value)), *one.schedule);
   }
 }
 

@@ -78,6 +78,12 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
   if (!module->excluded) exclude_samples(*module, config.exclude);
   draw_training_samples(*module, config.sampling, options.seed);
   check_packing(*module, config);
+  if (config.eval_stride != 0 && !signature.is_text()) {
+    throw UsageError(
+        fmt::format("data.eval_stride is for running text, and the data set '{}' is of "
+                    "{}; omit it",
+                    config.module.name(), signature.kind));
+  }
   if (config.max_tokens > 0) {
     limit_tokens(*module, config, options.seed);
   } else if (config.group_by_length) {
