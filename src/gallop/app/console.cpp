@@ -66,6 +66,9 @@ std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& l
   if (const auto& one = event.evaluation.one_view) {
     text += fmt::format("  one view {}", percent(one->accuracy()));
   }
+  if (event.evaluation.skipped > 0) {
+    text += fmt::format("  {} broken samples skipped", format_count(event.evaluation.skipped));
+  }
   text += fmt::format("  ({})", format_duration(event.evaluation.seconds));
   return text + (event.best ? "  best so far" : "");
 }
@@ -114,6 +117,9 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   if (outcome.skipped_updates > 0) row("updates skipped", format_count(outcome.skipped_updates));
   if (outcome.rewinds > 0) row("rewinds", format_count(outcome.rewinds));
   if (outcome.skipped_samples > 0) row("broken samples", format_count(outcome.skipped_samples));
+  if (outcome.last && outcome.last->evaluation.skipped > 0) {
+    row("broken in " + labels.part, format_count(outcome.last->evaluation.skipped));
+  }
   row("run folder", labels.run_folder);
   if (!outcome.finished)
     text += fmt::format("Resume with: {}\n",
@@ -260,6 +266,7 @@ class JsonConsole final : public train::Observer {
       object["top5"] = tally.top5_accuracy();
     }
     object["targets"] = tally.count;
+    if (event.evaluation.skipped > 0) object["skipped_samples"] = event.evaluation.skipped;
     object["seconds"] = event.evaluation.seconds;
     object["best"] = event.best;
     object["training_seconds"] = event.training_seconds;

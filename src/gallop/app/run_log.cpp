@@ -59,6 +59,9 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
                                   {"training_seconds", event.training_seconds},
                                   {"best", event.best ? 1.0 : 0.0}},
                        .texts = {{"part", part_}}};
+  if (event.evaluation.skipped > 0) {
+    record.values["skipped_samples"] = static_cast<double>(event.evaluation.skipped);
+  }
   if (event.evaluation.has_classes) {
     record.values["accuracy"] = tally.accuracy();
     record.values["top5"] = tally.top5_accuracy();

@@ -22,6 +22,9 @@ class OrderedSamples final : public Samples {
     return samples_->fill(order_->index(epoch, index), epoch, row, scratch);
   }
 
+  const Samples& unordered() const { return *samples_; }
+  const EpochOrder& order() const { return *order_; }
+
  private:
   std::shared_ptr<const Samples> samples_;
   std::shared_ptr<const EpochOrder> order_;
@@ -42,6 +45,16 @@ void put_in_order(DataModule& module, std::shared_ptr<const EpochOrder> order) {
     module.unaugmented = std::make_unique<SharedSamples>(train);
   }
   module.train = std::make_unique<OrderedSamples>(train, std::move(order));
+}
+
+int64_t index_in_order(const Samples& samples, int64_t epoch, int64_t position) {
+  const auto* const ordered = dynamic_cast<const OrderedSamples*>(&samples);
+  return ordered != nullptr ? ordered->order().index(epoch, position) : position;
+}
+
+std::string describe_unordered(const Samples& samples, int64_t index) {
+  const auto* const ordered = dynamic_cast<const OrderedSamples*>(&samples);
+  return (ordered != nullptr ? ordered->unordered() : samples).describe(index);
 }
 
 }  // namespace gallop::data

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "gallop/data/data_module.h"
@@ -50,5 +51,11 @@ class EpochOrder {
 
 /// Replaces the training samples by the same in an order of their own (Samples::has_own_order()).
 void put_in_order(DataModule& module, std::shared_ptr<const EpochOrder> order);
+
+/// The index, before put_in_order(), of the sample at a position of an epoch; the position itself
+/// for samples in another order of their own.
+int64_t index_in_order(const Samples& samples, int64_t epoch, int64_t position);
+/// Samples::describe() for such an index.
+std::string describe_unordered(const Samples& samples, int64_t index);
 
 }  // namespace gallop::data

@@ -43,7 +43,7 @@ FoldMetric metric_of(const std::vector<double>& values) {
 // What an evaluation records besides its metrics.
 bool is_metric(const std::string& name) {
   return name.find('.') == std::string::npos && name != "targets" && name != "seconds" &&
-         name != "training_seconds";
+         name != "training_seconds" && name != "skipped_samples";
 }
 
 // Those that all have, of evaluations.

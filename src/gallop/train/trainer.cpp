@@ -139,6 +139,7 @@ Outcome Trainer::Impl::finish(bool finished) {
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
   finish_saving();
+  share_broken();
   if (process_group.averager() != nullptr) {
     process_group.averager()->use_mean(true);
     has_mean_of_replicas = true;
@@ -151,7 +152,7 @@ Outcome Trainer::Impl::finish(bool finished) {
   outcome.training_seconds = training_seconds();
   outcome.wait_share = wait_share();
   outcome.skipped_updates = progress.skipped_updates;
-  outcome.skipped_samples = progress.skipped_samples;
+  outcome.skipped_samples = broken.count();
   outcome.rewinds = progress.rewinds;
   tell(&Observer::finished, outcome);
   return outcome;

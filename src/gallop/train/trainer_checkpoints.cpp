@@ -84,6 +84,7 @@ TrainingState Trainer::Impl::state() {
   state.trainer = progress.to_map(loader.state());
   length.history.write(state.trainer);
   skipped_samples.write(state.trainer);
+  broken.write(state.trainer);
   for (const auto& [name, schedule] : schedules()) {
     write_schedule(*schedule, name, state.trainer);
   }
@@ -100,6 +101,7 @@ void Trainer::Impl::save(bool best) {
   clock.pause();
   satisfy(StepRequest::kSave);
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
+  share_broken();
   const AveragedWeights averaged(parts.optimizer);
   const MeanOfReplicas mean(process_group.averager());
   progress.training_seconds = training_seconds();
@@ -226,6 +228,7 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   data::LoaderState loader_state;
   progress = Progress::from_map(saved.trainer, loader_state);
   skipped_samples.read(saved.trainer);
+  broken.read(saved.trainer);
   const int64_t size = parts.train_samples.size();
   if (parts.allow_changed_data) loader_state.position = std::min(loader_state.position, size);
   measure(BatchHistory::resumed(saved.trainer, planned_history(config, loader_config, size)));

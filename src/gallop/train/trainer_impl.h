@@ -11,6 +11,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/train/broken_samples.h"
 #include "gallop/train/checkpoint_writer.h"
 #include "gallop/train/process_group.h"
 #include "gallop/train/progress.h"
@@ -44,6 +45,7 @@ struct Trainer::Impl {
   Length length;
   Progress progress;
   SkippedSamples skipped_samples;
+  BrokenSamples broken;
   int64_t pause_step;  // The step of TrainerParts::until.
   Trigger evaluation_trigger, checkpoint_trigger, comparison_trigger;
   StateWatch state_watch;
@@ -97,6 +99,8 @@ struct Trainer::Impl {
   void report_all();
   void report_oldest();
   void note_spike(const StepEvent& event);
+  void note_broken(int64_t index);
+  void share_broken();
   void tell_of_compiling();
   void tell_of_unused();
   void check(const StepResult& result, int64_t number) const;

@@ -6,6 +6,8 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
+#include "gallop/data/broken_samples.h"
+#include "gallop/data/ordered_samples.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -34,6 +36,10 @@ bool Trainer::Impl::train_one() {
   // Processes that share steps stop only at the same step.
   auto batch = loader.next(process_group.is_alone() ? &parts.stop : nullptr);
   if (!batch) return false;
+  for (const int64_t index :
+       data::broken_samples(*batch, parts.train_samples, loader_config, loader.state().seed)) {
+    note_broken(index);
+  }
   resize(config.progressive_resizing, share_done(), *batch);
   truncate(config.seq_length_warmup, share_done(), *batch);
   const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
@@ -114,7 +120,6 @@ void Trainer::Impl::report_oldest() {
   if (!process_group.is_alone()) {
     requests.emplace_back(event.step, result.requests);
     progress.skipped_samples += samples - std::llround(result.share * static_cast<double>(samples));
-    event.skipped_samples = progress.skipped_samples;
   }
   progress.skipped_updates += result.finite && !result.is_spike ? 0 : 1;
   if (!result.finite) skipped_samples.skipped(event.step - 1, samples);
@@ -136,6 +141,26 @@ void Trainer::Impl::note_spike(const StepEvent& event) {
         "step {}: the loss of {:.4g} is spike number {} in a row, and train.spikes.limit is {}. "
         "{}",
         event.step, event.loss, progress.spikes_in_row, config.spikes.limit, what_to_do()));
+  }
+}
+
+// Reports the first broken samples by name.
+void Trainer::Impl::note_broken(int64_t index) {
+  constexpr int64_t kMost = 10;
+  if (!broken.add(index) || broken.count() > kMost + 1) return;
+  tell(&Observer::noted,
+       broken.count() > kMost
+           ? "more broken training samples are skipped, and only counted from here on"
+           : fmt::format("broken training sample skipped: {}",
+                         printable(data::describe_unordered(parts.train_samples, index))));
+}
+
+// Each process finds those of its own slices. All call this together.
+void Trainer::Impl::share_broken() {
+  if (process_group.is_alone()) return;
+  process_group.begin(parallel::Section::kCheckpoint, progress.step);
+  for (const std::string& one : process_group.gather(broken.text())) {
+    for (const int64_t index : BrokenSamples::parse(one)) note_broken(index);
   }
 }
 
@@ -190,7 +215,7 @@ StepEvent Trainer::Impl::event_of(double lr, const std::vector<double>& schedule
           .wait_share = wait_share(),
           .seconds_left =
               throughput.seconds_per_step() * static_cast<double>(length.steps - progress.step),
-          .skipped_samples = progress.skipped_samples,
+          .skipped_samples = broken.count(),
           .record = record};
 }
 
