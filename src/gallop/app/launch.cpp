@@ -12,6 +12,7 @@
 #include "gallop/app/data_sharing.h"
 #include "gallop/app/launch_hosts.h"
 #include "gallop/app/launched_training.h"
+#include "gallop/app/programs.h"
 #include "gallop/app/run_handoff.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/slurm_launch.h"
@@ -206,7 +207,10 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
 }  // namespace
 
 ExitCode run_launch(const CommandContext& command, const std::vector<std::string>& arguments) {
-  if (asks_for_slurm(arguments)) return run_slurm_launch(command.registries(), arguments);
+  if (asks_for_slurm(arguments)) {
+    deliver_held_signals();
+    return run_slurm_launch(command.registries(), arguments);
+  }
   StopRequest stop;
   SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -50,6 +51,7 @@ ExitCode once_written(ExitCode code) {
 
 ExitCode run_program(const std::vector<std::string>& arguments, const CommandContext& context) {
   open_closed_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // Writing beyond a limit of file sizes is an error, EFBIG.
   if (arguments.empty()) {
     std::fputs(help().c_str(), stderr);
     return ExitCode::kUsage;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -18,6 +19,14 @@ namespace gallop::app {
 namespace {
 
 constexpr const char* kFullProgram = "libexec/gallop/gallop";
+
+// Blocks or unblocks the signals of StopSignals. exec keeps the mask and pending signals.
+void mask_stop_signals(int how) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) sigaddset(&set, signal);
+  pthread_sigmask(how, &set, nullptr);
+}
 
 fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
@@ -39,17 +48,21 @@ fs::path full_program() {
                   printable(installed.string())));
 }
 
-void exec_full_program() {
+void exec_full_program(StopSignals signals) {
   const fs::path program = full_program();
   std::vector<std::string> args = read_command_line();
   std::vector<char*> pointers;
   for (std::string& word : args) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  if (signals == StopSignals::kHeld) mask_stop_signals(SIG_BLOCK);
   execv(program.c_str(), pointers.data());
   const int reason = errno;
+  deliver_held_signals();
   throw DeviceError(fmt::format("{}: cannot be started: {}", printable(program.string()),
                                 std::generic_category().message(reason)));
 }
+
+void deliver_held_signals() { mask_stop_signals(SIG_UNBLOCK); }
 
 fs::path program_path() {
   fs::path program = this_program();

@@ -12,9 +12,18 @@ namespace gallop::app {
 /// folder. Throws DeviceError if it does not exist.
 fs::path full_program();
 
+/// What becomes of SIGTERM, SIGINT, SIGUSR1 and SIGHUP while the full program is loaded.
+enum class StopSignals {
+  kDefault,  ///< They end the process.
+  kHeld,     ///< For commands that begin with a SignalGuard, which delivers them.
+};
+
 /// Execs the full program: the same process, with the same arguments and environment. Throws
 /// DeviceError if it does not exist or cannot be started.
-[[noreturn]] void exec_full_program();
+[[noreturn]] void exec_full_program(StopSignals signals = StopSignals::kDefault);
+
+/// Delivers signals that exec_full_program() held back, and later ones as they arrive.
+void deliver_held_signals();
 
 /// The program that other programs such as Slurm start: the front, if the full program is at its
 /// usual place beside it, or this program.

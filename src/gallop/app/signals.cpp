@@ -1,5 +1,6 @@
 #include "gallop/app/signals.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "gallop/app/programs.h"
 #include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
 #include "gallop/base/standard_streams.h"
@@ -17,7 +19,7 @@ namespace gallop::app {
 
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGPIPE};
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGPIPE, SIGXCPU};
 constexpr int64_t kSameRequestMilliseconds = 1000;
 
 // Global, for the signal handler.
@@ -40,10 +42,13 @@ int64_t milliseconds_now() {
   return int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
 }
 
+// A closed pipe raises SIGPIPE at each write, and the limit of CPU time SIGXCPU every second.
+bool is_repeated(int signal) { return signal == SIGPIPE || signal == SIGXCPU; }
+
 // Process managers often signal twice, as a terminal or Slurm signals all processes and a launcher
-// its own; only a second Ctrl-C is the user's. A closed pipe raises SIGPIPE at each write.
+// its own; only a second Ctrl-C is the user's.
 bool is_same_request(const StopRequest& stop, int signal, int64_t asked) {
-  if (signal == SIGPIPE) return true;
+  if (is_repeated(signal)) return true;
   const bool again = signal == SIGINT && stop.signal() == SIGINT;
   return !again && (asked == 0 || milliseconds_now() - asked < kSameRequestMilliseconds);
 }
@@ -53,14 +58,14 @@ bool is_same_request(const StopRequest& stop, int signal, int64_t asked) {
   _exit(static_cast<int>(ExitCode::kStopped));
 }
 
-// Returns if start-up has ended. A closed pipe needs no message.
+// Returns if start-up has ended.
 void end_start_up(int signal) {
   is_ending.store(true);
   if (!is_starting.load()) {
     is_ending.store(false);
     return;
   }
-  const bool says = says_stopping.load() && signal != SIGPIPE;
+  const bool says = says_stopping.load() && (signal != SIGPIPE || !is_reader_gone(STDERR_FILENO));
   if (says) say("\ngallop: stopped before there was anything to save\n");
   if (const StartUpEnd* const end = start_up_end.load()) end->write(says);
   end_at_once();
@@ -72,10 +77,14 @@ void wait_if_ending() {
 }
 
 const char* stopping_text(int signal) {
-  return signal == SIGPIPE ? "\ngallop: the output was closed by its reader; stopping after this "
-                             "step and saving\n"
-                           : "\ngallop: stopping after this step and saving (a second signal ends "
-                             "at once)\n";
+  switch (signal) {
+    case SIGPIPE:
+      return "\ngallop: the output was closed by its reader; stopping after this step and saving\n";
+    case SIGXCPU:
+      return "\ngallop: the limit of CPU time is reached; stopping after this step and saving\n";
+    default:
+      return "\ngallop: stopping after this step and saving (a second signal ends at once)\n";
+  }
 }
 
 // Sockets and pipes to other processes raise SIGPIPE as well; their writers handle EPIPE.
@@ -92,14 +101,14 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
   const int64_t asked_before = asked.load();
   if (stop->requested()) {
     if (is_same_request(*stop, signal, asked_before)) {
-      if (asked_before == 0 && signal != SIGPIPE) asked.store(milliseconds_now());
+      if (asked_before == 0 && !is_repeated(signal)) asked.store(milliseconds_now());
       return;
     }
     say("\ngallop: second signal, ending at once; the last checkpoint is kept\n");
     end_at_once();
   }
   // Ctrl-C after a closed pipe counts as the first request.
-  if (signal != SIGPIPE) asked.store(milliseconds_now());
+  if (!is_repeated(signal)) asked.store(milliseconds_now());
   stop->request(signal);
   if (says_stopping.load()) say(stopping_text(signal));
 }
@@ -128,6 +137,7 @@ SignalGuard::SignalGuard(StopRequest& stop, Says says, Scope scope) : stop_(stop
     sigaction(signal, &action, &before);
     replaced_.emplace_back(signal, before);
   }
+  if (scope == Scope::kCommand) deliver_held_signals();
 }
 
 SignalGuard::~SignalGuard() {
@@ -149,13 +159,20 @@ StartUpEnd::StartUpEnd(int file, std::string record, std::string message)
   start_up_end.store(this);
 }
 
+StartUpEnd::StartUpEnd(const fs::path& log, std::string record, std::string message)
+    : log_(log.string()), record_(std::move(record)), message_(std::move(message)) {
+  start_up_end.store(this);
+}
+
 StartUpEnd::~StartUpEnd() {
   start_up_end.store(nullptr);
   wait_if_ending();
 }
 
 void StartUpEnd::write(bool says) const {
-  write_all(file_, record_);
+  const int file =
+      file_ >= 0 ? file_ : open(log_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file >= 0) write_all(file, record_);
   if (says) say(message_);
 }
 

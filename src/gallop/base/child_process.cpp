@@ -127,6 +127,7 @@ struct Prepared {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
+    std::signal(SIGXFSZ, SIG_DFL);  // This program ignores it.
     if (sched_setaffinity(0, sizeof(cores), &cores) != 0 && has_own_cores) return;
     if (input && dup2(input.get(), STDIN_FILENO) < 0) return;
     if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)) return;

@@ -32,12 +32,16 @@ void check(int error) {
 // In another process group, so that Ctrl-C does not reach it.
 struct Attributes {
   Attributes() {
-    sigset_t none;
+    sigset_t none, ignored_here;
     sigemptyset(&none);
+    sigemptyset(&ignored_here);
+    sigaddset(&ignored_here, SIGXFSZ);
     posix_spawnattr_init(&value);
     posix_spawnattr_setsigmask(&value, &none);
+    posix_spawnattr_setsigdefault(&value, &ignored_here);
     posix_spawnattr_setpgroup(&value, 0);
-    posix_spawnattr_setflags(&value, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setflags(
+        &value, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
   ~Attributes() { posix_spawnattr_destroy(&value); }
   Attributes(const Attributes&) = delete;

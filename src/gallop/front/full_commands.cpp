@@ -14,7 +14,7 @@ namespace gallop::app {
 using Args = std::vector<std::string>;
 
 ExitCode run_train(const CommandContext& /*command*/, const Args& /*arguments*/) {
-  exec_full_program();
+  exec_full_program(StopSignals::kHeld);
 }
 ExitCode run_evaluate(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
@@ -23,10 +23,10 @@ ExitCode run_predict(const CommandContext& /*command*/, const Args& /*arguments*
   exec_full_program();
 }
 ExitCode run_find_lr(const CommandContext& /*command*/, const Args& /*arguments*/) {
-  exec_full_program();
+  exec_full_program(StopSignals::kHeld);
 }
 ExitCode run_find_batch(const CommandContext& /*command*/, const Args& /*arguments*/) {
-  exec_full_program();
+  exec_full_program(StopSignals::kHeld);
 }
 ExitCode run_graph(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
@@ -35,19 +35,19 @@ ExitCode run_pipeline(const CommandContext& /*command*/, const Args& /*arguments
   exec_full_program();
 }
 ExitCode run_profile(const CommandContext& /*command*/, const Args& /*arguments*/) {
-  exec_full_program();
+  exec_full_program(StopSignals::kHeld);
 }
 ExitCode run_optimize(const CommandContext& /*command*/, const Args& /*arguments*/) {
-  exec_full_program();
+  exec_full_program(StopSignals::kHeld);
 }
 ExitCode run_prove(const CommandContext& /*command*/, const Args& /*arguments*/) {
-  exec_full_program();
+  exec_full_program(StopSignals::kHeld);
 }
 ExitCode run_model(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }
 ExitCode run_launch(const CommandContext& /*command*/, const Args& /*arguments*/) {
-  exec_full_program();
+  exec_full_program(StopSignals::kHeld);
 }
 ExitCode run_convert(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();

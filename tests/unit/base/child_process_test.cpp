@@ -51,6 +51,14 @@ TEST(ChildProcess, ReturnsOutputAndExitCode) {
   EXPECT_EQ(child.wait().exit_code, 3);
 }
 
+// The program ignores it, to get an error instead.
+TEST(ChildProcess, IsEndedByALimitOfFileSizes) {
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  const ChildRun run = run_to_end(shell("kill -XFSZ $$"));
+  std::signal(SIGXFSZ, before);
+  EXPECT_EQ(run.end.signal, SIGXFSZ);
+}
+
 TEST(ChildProcess, ReportsTheSignalThatKilledIt) {
   ChildProcess child(shell("kill -SEGV $$"));
   const ChildEnd end = child.wait();
