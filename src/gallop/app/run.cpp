@@ -18,6 +18,7 @@
 #include "gallop/app/run_recorder.h"
 #include "gallop/app/trained_model.h"
 #include "gallop/app/trainer_parts.h"
+#include "gallop/base/clock.h"
 #include "gallop/base/file.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
@@ -27,6 +28,7 @@
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/track/data_listing.h"
+#include "gallop/track/log_line.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/lr_range_test.h"
 
@@ -99,6 +101,33 @@ std::vector<std::string> scheduled_names(const Session& session) {
   return names;
 }
 
+// A run without a name is named after its recipe.
+void require_run_name(const std::string& recipe) {
+  try {
+    track::RunFolder::check_name(recipe);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}, and give it with --name", error.what()));
+  }
+}
+
+// The log of a run that was stopped before it could write one.
+std::string stopped_log() {
+  const double now = seconds_since_1970();
+  return track::line_of({.session = 1,
+                         .time = now,
+                         .kind = track::kSession,
+                         .texts = {{"version", GALLOP_VERSION}}}) +
+         track::line_of({.session = 1, .time = now, .kind = "end", .texts = {{"how", "stopped"}}});
+}
+
+// An error about a copy of another run's checkpoint, as one about that checkpoint.
+std::string with_name(std::string error, const fs::path& copy, const fs::path& original) {
+  const std::string name = printable(copy.string()) + "/";
+  const size_t at = error.find(name);
+  if (at != std::string::npos) error.replace(at, name.size(), printable(original.string()) + "/");
+  return error;
+}
+
 // Records an error that ends the run in its log.
 train::Outcome run_to_its_end(train::Trainer& trainer, std::optional<RunLog>& log) {
   try {
@@ -169,10 +198,13 @@ void Run::restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
 
 void Run::create() {
   const std::string recipe = recipe_yaml();
-  place_in(
-      place_.name.empty()
-          ? track::RunFolder::create_numbered(place_.runs, session_.resolved().name, recipe, info())
-          : track::RunFolder::create(place_.runs, place_.name, recipe, info()));
+  if (place_.name.empty()) {
+    const std::string& stem = session_.resolved().name;
+    require_run_name(stem);
+    place_in(track::RunFolder::create_numbered(place_.runs, stem, recipe, info()));
+  } else {
+    place_in(track::RunFolder::create(place_.runs, place_.name, recipe, info()));
+  }
   write_file_atomically(path_ / kOrigins, session_.resolved().to_yaml(true));
   session_.model().save_definition(path_.string());
 }
@@ -198,13 +230,39 @@ void Run::commit(RunPlan& plan) {
   }
   place_in(std::move(*plan.folder));
   // Without a checkpoint, training starts again with the present files.
-  if (!plan.checkpoint) session_.model().save_definition(path_.string());
+  starts_again_ = !plan.checkpoint;
+  if (starts_again_) session_.model().save_definition(path_.string());
 }
 
 void Run::begin_from(const fs::path& folder) {
   if (!beginning_ || !checkpoints_->list().empty()) return;
-  checkpoints_->adopt(*beginning_);
+  checkpoint_ = checkpoints_->adopt(*beginning_);
+  has_adopted_ = true;
   note_foreign_steps(path_, "the first ones are those of " + folder.string());
+}
+
+void Run::check_beginning(const fs::path& from, bool is_new, const StopRequest& stop) {
+  const bool begins = context_.run_on_rank0([&] { return has_adopted_; });
+  // The search for a learning rate starts from the initial weights.
+  if (!begins || session_.resolved().is_auto("optimizer", "lr")) return;
+  try {
+    if (!trainer_) build_trainer(stop);
+    resume_trainer();
+  } catch (const UsageError& error) {
+    discard_beginning(is_new);
+    throw UsageError(
+        fmt::format("--from: the run cannot start from {}, and nothing was created: {}",
+                    printable(from.string()), with_name(error.what(), path_, from)));
+  } catch (...) {
+    discard_beginning(is_new);
+    throw;
+  }
+}
+
+void Run::discard_beginning(bool is_new) {
+  if (!context_.is_first()) return;
+  std::error_code ignored;
+  fs::remove_all(is_new ? path_ : checkpoint_->folder, ignored);
 }
 
 void Run::share_with(const std::vector<PrefixSource>& prefix_sources) {
@@ -236,6 +294,7 @@ void Run::place_in(track::RunFolder folder) {
   folder_.emplace(std::move(folder));
   remove_half_shared(folder_->path());
   look_at(folder_->path());
+  start_up_end_.emplace(folder_->log(), stopped_log(), text_of_resuming());
   if (batch_) {
     write_file_atomically(path_ / "find-batch.json",
                           batch_curve_json(folder_->name(), *batch_) + "\n");
@@ -249,11 +308,10 @@ void Run::place_in(track::RunFolder folder) {
 train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
   const StopRequest& stop = signals.stop();
   const bool is_first = context_.is_first();
-  const std::string how_to_resume = fmt::format("gallop: to resume: {}\n", resume_command());
+  const std::string how_to_resume = text_of_resuming();
   std::optional<RunLog> log;
   std::optional<StartUpEnd> start_up_end;
   if (is_first) {
-    start_up_end.emplace(/*file=*/-1, "", how_to_resume);
     padding_ = padding_text(session_);
     introduce(style);
   }
@@ -295,6 +353,10 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
   }
   trainer_->observe(observers);
   if (checkpoint_) say_resumed(*checkpoint_);
+  if (!checkpoint_ && starts_again_) {
+    print_error("gallop: {} has no checkpoint yet; it starts from the beginning\n",
+                printable(path_.string()));
+  }
   if (checkpoint_ && is_first && style == ConsoleStyle::kJson) {
     print_earlier(path_, checkpoint_->step);
   }
@@ -379,6 +441,10 @@ std::vector<std::string> Run::notes() {
   if (!changed_options_.empty()) all.push_back("options changed: " + changed_options_);
   if (!changed_data_.empty()) all.push_back("data changed: " + changed_data_);
   return all;
+}
+
+std::string Run::text_of_resuming() const {
+  return fmt::format("gallop: to resume: {}\n", resume_command());
 }
 
 std::string Run::resume_command() const {

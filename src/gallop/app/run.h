@@ -48,6 +48,10 @@ class Run {
   /// Uses the folder that rank 0 has created or continues.
   void look_at(const fs::path& path);
 
+  /// Checks that the run can start with what begin_from() has adopted from the run in `from`, which
+  /// only rank 0 needs. Otherwise removes it, with the folder if the run is new, and throws.
+  void check_beginning(const fs::path& from, bool is_new, const StopRequest& stop);
+
   /// Proves the first steps (see prove_training()). Throws InternalError if they differ from the
   /// reference.
   void prove(const StopRequest& stop);
@@ -76,6 +80,7 @@ class Run {
   std::string recipe_yaml() { return session_.resolved().to_yaml(false); }
   track::RunInfo info() const;
   void place_in(track::RunFolder folder);
+  void discard_beginning(bool is_new);
   void build_trainer(const StopRequest& stop);
   void resume_trainer();
   bool find_lr(ConsoleStyle style, const StopRequest& stop);
@@ -85,11 +90,13 @@ class Run {
   std::vector<MadeChoice> choices() const;
   std::vector<std::string> notes();
   std::string resume_command() const;
+  std::string text_of_resuming() const;
 
   const DistributedContext& context_;
   RunPlace place_;
   Session session_;
   std::optional<track::RunFolder> folder_;  // On rank 0.
+  std::optional<StartUpEnd> start_up_end_;  // Until training has a log.
   fs::path path_;
   std::optional<train::CheckpointStore> checkpoints_;
   std::optional<train::CheckpointInfo> beginning_;   // Of the run that this one starts from.
@@ -99,7 +106,9 @@ class Run {
   std::string padding_;                         // See introduce().
   std::string changed_options_, changed_data_;  // Changes of a resume, one line each.
   std::optional<train::Trainer> trainer_;
-  bool is_resumed_ = false;  // Whether the trainer was restored from the checkpoint.
+  bool has_adopted_ = false;   // Whether begin_from() has given it its only checkpoint.
+  bool starts_again_ = false;  // Whether it continues a run that has no checkpoint.
+  bool is_resumed_ = false;    // Whether the trainer was restored from the checkpoint.
 };
 
 }  // namespace gallop::app

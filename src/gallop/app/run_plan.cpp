@@ -19,14 +19,32 @@ namespace {
 constexpr const char* kRecipe = "recipe.yaml";
 constexpr int64_t kMostBytesRead = int64_t{64} << 20;  // Limit for comparing contents.
 
-// Whether the newest checkpoint is at the last step of the run. One that ended before training has
-// no log.
-bool is_finished(const fs::path& folder) {
+/// What the log of a run says about its past. One that ended before training has no log.
+struct Past {
+  bool is_finished = false;  // With the newest checkpoint at the last step.
+  bool has_checkpoint = false;
+};
+
+Past past_of(const fs::path& folder) {
   const fs::path log = folder / "metrics.log";
-  if (!fs::exists(log)) return false;
+  if (!fs::exists(log)) return {};
   const auto records = track::read_log(log).current();
-  return !records.empty() && records.back().kind == "end" &&
-         records.back().texts.at("how") == "finished";
+  const bool has_checkpoint = std::any_of(records.begin(), records.end(),
+                                          [](const auto& one) { return one.kind == "checkpoint"; });
+  return {.is_finished = !records.empty() && records.back().kind == "end" &&
+                         records.back().texts.at("how") == "finished",
+          .has_checkpoint = has_checkpoint};
+}
+
+// Otherwise the run would start again and overwrite its log.
+void require_checkpoint(const Past& past, bool is_there, const fs::path& folder) {
+  if (is_there || (!past.is_finished && !past.has_checkpoint)) return;
+  throw DataError(fmt::format(
+      "{} has lost its checkpoints: according to its log it {}. Restore {}, or begin another run: "
+      "{}",
+      printable(folder.string()), past.is_finished ? "is finished" : "has saved some",
+      printable((folder / "checkpoints").string()),
+      shell_line({"gallop", "train", (folder / kRecipe).string()})));
 }
 
 void plan_sharing(const Registries& registries, const RunPlace& place, RunPlan& plan) {
@@ -85,9 +103,11 @@ std::optional<RunPlan> plan_existing(const Registries& registries, const RunPlac
                                      const fs::path& path, const std::vector<Override>& overrides,
                                      const Ask& ask) {
   track::RunFolder folder = track::RunFolder::open(path);
-  const bool finished = is_finished(path);
+  const Past past = past_of(path);
   Asked asked = ask();
-  if (finished && overrides.empty() && asked.changes.empty()) {
+  const train::CheckpointStore checkpoints(path / "checkpoints");
+  if (past.is_finished && overrides.empty() && asked.changes.empty()) {
+    require_checkpoint(past, !checkpoints.list().empty(), path);
     fmt::print(
         "nothing to resume: {} is finished. To train longer, with a higher train.epochs: {} "
         "train.epochs=...\n",
@@ -99,10 +119,10 @@ std::optional<RunPlan> plan_existing(const Registries& registries, const RunPlac
                .folder = std::move(folder),
                .changes = std::move(asked.changes),
                .overrides = overrides,
-               .is_finished = finished};
+               .is_finished = past.is_finished};
   if (!is_half_shared(path)) {
-    const train::CheckpointStore checkpoints(path / "checkpoints");
     plan.checkpoint = checkpoints.newest_intact(&say_damaged);
+    require_checkpoint(past, plan.checkpoint.has_value(), path);
     if (plan.checkpoint) plan.trainer = checkpoints.read_trainer(*plan.checkpoint);
   }
   plan_sharing(registries, place, plan);

@@ -123,10 +123,11 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
     }
     if (!from.empty()) run->begin_from(from);
     if (place.share) run->share_with(plan->prefix_sources);
-    RunHandoff::tell(run->path());
     return run->path().string();
   });
   if (!context.is_first()) run->look_at(path);
+  if (!place.from.empty()) run->check_beginning(from, /*is_new=*/!shared.resumes, stop);
+  context.run_on_rank0([&] { RunHandoff::tell(run->path()); });
   return run;
 }
 

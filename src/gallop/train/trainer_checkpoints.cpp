@@ -198,8 +198,13 @@ void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
   earlier_seconds = progress.training_seconds;
 }
 
-// Otherwise a run with fewer steps than it has done would end silently.
+// Otherwise a run whose end is before the steps that it has done would end silently.
 void Trainer::Impl::check_end() const {
+  if (progress.step > pause_step) {
+    throw UsageError(fmt::format(
+        "--until is step {}, and the run has done {} steps already; give a later point, or omit it",
+        pause_step, progress.step));
+  }
   if (progress.step <= length.steps) return;
   const std::string asked = length.is_in_steps ? fmt::format("train.steps={}", length.steps)
                                                : fmt::format("train.epochs={:g}", config.epochs);
