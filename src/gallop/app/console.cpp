@@ -36,8 +36,8 @@ std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share);
 
 std::string step_text(const StepEvent& event, const ConsoleLabels& labels,
                       std::optional<double> accuracy) {
-  std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {:.4f}", event.epoch, event.step,
-                                 event.steps, event.loss);
+  std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {}", event.epoch, event.step,
+                                 event.steps, metric_text(event.loss));
   if (labels.classifies && accuracy) text += fmt::format("  acc {:.1f} %", 100 * *accuracy);
   text += fmt::format("  lr {:.3g}  {} {}/s  waiting {:.1f} %  ETA {}", event.lr,
                       format_count(std::llround(event.samples_per_second *
@@ -54,8 +54,8 @@ std::string step_text(const StepEvent& event, const ConsoleLabels& labels,
 
 std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& labels) {
   const auto& tally = event.evaluation.tally;
-  std::string text = fmt::format("epoch {:.2f}  step {}  {} loss {:.4f}", event.epoch, event.step,
-                                 labels.part, tally.loss());
+  std::string text = fmt::format("epoch {:.2f}  step {}  {} loss {}", event.epoch, event.step,
+                                 labels.part, metric_text(tally.loss()));
   if (labels.classifies) {
     text += fmt::format("  accuracy {}  top-5 {}", percent(tally.accuracy()),
                         percent(tally.top5_accuracy()));
@@ -84,6 +84,12 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
           : outcome.finished
               ? "\nFinished\n"
               : fmt::format("\nStopped after step {} of {}\n", outcome.step, outcome.steps);
+  if (outcome.step > 0 && outcome.skipped_updates >= outcome.step) {
+    text += fmt::format(
+        "The model is unchanged: all {} updates were skipped, as their loss or gradients were not "
+        "finite\n",
+        format_count(outcome.skipped_updates));
+  }
   if (outcome.last) {
     const auto& tally = outcome.last->evaluation.tally;
     if (labels.classifies) {
@@ -95,7 +101,7 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
       }
       row(labels.part + " accuracy", accuracy);
     }
-    row(labels.part + " loss", fmt::format("{:.4f}", tally.loss()));
+    row(labels.part + " loss", metric_text(tally.loss()));
     for (const train::MetricValue& metric : outcome.last->evaluation.metrics) {
       row(labels.part + " " + printable(metric.name), metric_text(metric));
     }

@@ -77,7 +77,7 @@ void print_numbers(const train::Evaluation& evaluation) {
     return one ? fmt::format("  (one view {})", text) : "";
   };
   const train::Tally alone = one.value_or(train::Tally());
-  fmt::print("  loss      {:.4f}{}\n", tally.loss(), beside(fmt::format("{:.4f}", alone.loss())));
+  fmt::print("  loss      {}{}\n", metric_text(tally.loss()), beside(metric_text(alone.loss())));
   if (evaluation.has_classes) {
     fmt::print("  accuracy  {}{}\n", percent(tally.accuracy()), beside(percent(alone.accuracy())));
     fmt::print("  top-5     {}{}\n", percent(tally.top5_accuracy()),

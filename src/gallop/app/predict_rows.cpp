@@ -1,5 +1,7 @@
 #include "gallop/app/predict_rows.h"
 
+#include <cmath>
+
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/softmax.h>
 #include <fmt/format.h>
@@ -13,7 +15,10 @@ namespace gallop::app {
 
 namespace {
 
-std::string number(double value) { return fmt::format("{:.9g}", value); }
+// "nan" in any case, as readers of CSV expect: its sign has no meaning.
+std::string number(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.9g}", value);
+}
 
 // "houses.csv:17" to "17".
 std::string line_of(const std::string& description) {

@@ -11,6 +11,7 @@
 #include "gallop/app/json_line.h"
 #include "gallop/app/predict.h"
 #include "gallop/app/print.h"
+#include "gallop/base/defined_text.h"
 #include "gallop/base/file.h"
 #include "gallop/base/philox.h"
 #include "gallop/base/text.h"
@@ -160,7 +161,8 @@ void fill_masks(TrainedModel& run, const std::string& text, const PredictRequest
     lines += fmt::format("  position {}\n", i);
     for (const auto& [token, probability] : candidates) {
       one["candidates"].push_back({{"token", token}, {"probability", probability}});
-      lines += fmt::format("    {:<22} {:5.1f} %\n", printable(token), 100 * probability);
+      lines += fmt::format("    {:<22} {}\n", printable(token),
+                           defined_text(100 * probability, "{:5.1f} %"));
     }
     found.push_back(std::move(one));
   }

@@ -12,6 +12,7 @@
 
 #include "gallop/app/json_line.h"
 #include "gallop/app/print.h"
+#include "gallop/base/defined_text.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/data/png_writer.h"
@@ -19,6 +20,12 @@
 namespace gallop::app {
 
 using Target = train::MetricTask::Target;
+
+namespace {
+
+std::string percent(double fraction) { return defined_text(100 * fraction, "{:5.1f} %"); }
+
+}  // namespace
 
 std::vector<double> numbers_of(const data::Signature& inputs, const at::Tensor& outputs) {
   const at::Tensor wide = outputs.to(at::kDouble).contiguous().view(-1);
@@ -70,8 +77,8 @@ void PredictionPrinter::print_tags(const std::string& name, const std::vector<st
       object["tokens"].push_back(
           {{"token", tokens[i]}, {"class", tag}, {"probability", probability}});
     } else {
-      fmt::print("  {:<24} {:<12} {:5.1f} %\n", printable(tokens[i]), printable(tag),
-                 100 * probability);
+      fmt::print("  {:<24} {:<12} {}\n", printable(tokens[i]), printable(tag),
+                 percent(probability));
     }
   }
   if (request_.json) fmt::print("{}\n", json_line(object));
@@ -85,7 +92,7 @@ void PredictionPrinter::print_embeddings(const std::string& name,
     const at::Tensor both = embeddings.to(at::kDouble);
     const auto similarity = at::cosine_similarity(both[0], both[1], 0).item<double>();
     object["cosine_similarity"] = similarity;
-    line = fmt::format("  cosine similarity {:.4f}", similarity);
+    line = fmt::format("  cosine similarity {}", defined_text(similarity, "{:.4f}"));
   }
   std::vector<std::vector<double>> all;
   for (int64_t view = 0; view < embeddings.size(0); ++view) {
@@ -96,7 +103,7 @@ void PredictionPrinter::print_embeddings(const std::string& name,
   }
   if (all.size() == 1) {
     object["embedding"] = all.front();
-    for (const double value : all.front()) line += fmt::format(" {:.6g}", value);
+    for (const double value : all.front()) line += " " + defined_text(value, "{:.6g}");
   } else {
     object["embeddings"] = all;
   }
@@ -152,7 +159,7 @@ void PredictionPrinter::print_fraction(const std::string& name, const char* key,
   if (request_.json) {
     list.push_back({{"class", name}, {key, fraction}});
   } else {
-    fmt::print("  {:<24} {:5.1f} %\n", printable(name), 100 * fraction);
+    fmt::print("  {:<24} {}\n", printable(name), percent(fraction));
   }
 }
 
@@ -166,12 +173,12 @@ void PredictionPrinter::print_numbers(const std::string& name, const at::Tensor&
     if (inputs_.target_outputs.empty()) {
       const double value = values[next++];
       object[target] = value;
-      line += fmt::format(" {:.6g}", value);
+      line += " " + defined_text(value, "{:.6g}");
     }
     for (const std::string& output : inputs_.target_outputs) {
       const double value = values[next++];
       object[target][output] = value;
-      line += fmt::format(" {} {:.6g}", output, value);
+      line += fmt::format(" {} {}", output, defined_text(value, "{:.6g}"));
     }
   }
   if (request_.json) {

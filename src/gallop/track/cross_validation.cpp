@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/defined_text.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
@@ -101,8 +102,9 @@ std::optional<CrossValidation> cross_validation_of(const fs::path& run) {
 std::string describe(const std::map<std::string, FoldMetric>& metrics) {
   std::string text;
   for (const auto& [name, metric] : metrics) {
-    text += fmt::format("{}{} {:.4g} ± {:.2g}", text.empty() ? "" : ", ", printable(name),
-                        metric.mean, metric.deviation);
+    text +=
+        fmt::format("{}{} {} ± {}", text.empty() ? "" : ", ", printable(name),
+                    defined_text(metric.mean, "{:.4g}"), defined_text(metric.deviation, "{:.2g}"));
   }
   return text;
 }

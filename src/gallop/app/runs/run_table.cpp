@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/csv.h"
+#include "gallop/base/defined_text.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/labels.h"
 #include "gallop/track/run_filter.h"
@@ -43,7 +44,7 @@ std::string shown(const std::string& column, const std::string& cell) {
   if (column == "created") return local_time(*number);
   if (column == "seconds") return format_duration(*number);
   if (column == "steps") return format_count(static_cast<int64_t>(*number));
-  return column.starts_with("metrics.") ? fmt::format("{:.5g}", *number) : cell;
+  return column.starts_with("metrics.") ? defined_text(*number, "{:.5g}") : cell;
 }
 
 std::string header_of(const std::string& column) {

@@ -9,6 +9,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/app/terminal.h"
+#include "gallop/base/defined_text.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/labels.h"
 #include "gallop/track/points.h"
@@ -90,7 +91,7 @@ ExitCode runs_compare(const CommandContext& /*command*/,
   });
   print_differences(metrics, runs, [](const RunSummary& run, const std::string& name) {
     const auto found = run.metrics.find(name);
-    return found != run.metrics.end() ? fmt::format("{:.5g}", found->second.last)
+    return found != run.metrics.end() ? defined_text(found->second.last, "{:.5g}")
                                       : std::string("-");
   });
   if (!metrics.contains(metric)) return ExitCode::kDone;

@@ -10,6 +10,7 @@
 #include "gallop/app/runs/run_table.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
+#include "gallop/base/defined_text.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
@@ -84,11 +85,13 @@ void print(const fs::path& folder, const RunSummary& run,
   for (const auto& [name, metric] : run.metrics) {
     // Without finite points there is neither a minimum nor a maximum.
     const bool has_ends = std::isfinite(metric.least);
-    const auto number = [&](double value) { return has_ends ? fmt::format("{:.5g}", value) : "-"; };
+    const auto number = [&](double value) {
+      return has_ends ? defined_text(value, "{:.5g}") : "-";
+    };
     const auto step = [&](int64_t at) { return has_ends ? fmt::format("{}", at) : "-"; };
-    fmt::print("{:<28}{:>12.5g}{:>12}  {:<9}{:>12}  {:<9}\n", printable(name), metric.last,
-               number(metric.least), step(metric.least_step), number(metric.most),
-               step(metric.most_step));
+    fmt::print("{:<28}{:>12}{:>12}  {:<9}{:>12}  {:<9}\n", printable(name),
+               defined_text(metric.last, "{:.5g}"), number(metric.least), step(metric.least_step),
+               number(metric.most), step(metric.most_step));
   }
   if (folds) {
     fmt::print("\n{} of {} folds: {}\n", folds->runs.size(), folds->folds,
