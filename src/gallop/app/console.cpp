@@ -271,6 +271,7 @@ class JsonConsole final : public train::Observer {
       object["accuracy"] = tally.accuracy();
       object["top5"] = tally.top5_accuracy();
     }
+    object["samples"] = labels_.evaluated_samples - event.evaluation.skipped;
     object["targets"] = tally.count;
     if (event.evaluation.skipped > 0) object["skipped_samples"] = event.evaluation.skipped;
     object["seconds"] = event.evaluation.seconds;

@@ -14,10 +14,11 @@ namespace gallop::app {
 
 /// Terms in the lines of a run.
 struct ConsoleLabels {
-  std::string part = "test";     ///< The evaluated split.
-  std::string item = "images";   ///< Unit of throughput: "images" or "tokens".
-  int64_t items_per_sample = 1;  ///< Tokens in a sample of text.
-  bool classifies = true;        ///< Accuracy is shown beside the loss.
+  std::string part = "test";      ///< The evaluated split.
+  std::string item = "images";    ///< Unit of throughput: "images" or "tokens".
+  int64_t items_per_sample = 1;   ///< Tokens in a sample of text.
+  int64_t evaluated_samples = 0;  ///< Of the evaluated split.
+  bool classifies = true;         ///< Accuracy is shown beside the loss.
   std::string run_folder;
 };
 

@@ -52,9 +52,15 @@ Part choose_part(const data::DataModule& data, const std::string& wanted) {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
-nlohmann::ordered_json numbers_of(const train::Evaluation& evaluation) {
+// The samples of an evaluation, each of which may have several targets.
+int64_t samples_in(const Part& part, const train::Evaluation& evaluation) {
+  return part.samples->size() - evaluation.skipped;
+}
+
+nlohmann::ordered_json numbers_of(const Part& part, const train::Evaluation& evaluation) {
   const auto& tally = evaluation.tally;
-  nlohmann::ordered_json object{{"targets", tally.count}, {"loss", tally.loss()}};
+  nlohmann::ordered_json object{
+      {"samples", samples_in(part, evaluation)}, {"targets", tally.count}, {"loss", tally.loss()}};
   if (evaluation.has_classes) {
     object["accuracy"] = tally.accuracy();
     object["top5"] = tally.top5_accuracy();
@@ -88,29 +94,39 @@ void print_numbers(const train::Evaluation& evaluation) {
   }
 }
 
+// "30 images", or "30 images with 7,200 targets" if a sample does not have exactly one.
+std::string counts_text(const Part& part, const train::Evaluation& evaluation,
+                        const data::Signature& inputs) {
+  const int64_t samples = samples_in(part, evaluation);
+  std::string text = fmt::format("{} {}", format_count(samples), samples_of(inputs));
+  const int64_t targets = evaluation.tally.count;
+  if (targets != samples) text += fmt::format(" with {} targets", format_count(targets));
+  return text;
+}
+
 using Runs = std::vector<TrainedModel>;
 
 void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
   for (size_t i = 0; i < runs.size(); ++i) {
     nlohmann::ordered_json object{
         {"run", runs[i].folder.string()}, {"step", runs[i].step()}, {"part", part.name}};
-    object.update(numbers_of(evaluation.each[i]));
+    object.update(numbers_of(part, evaluation.each[i]));
     if (runs.size() == 1) object["seconds"] = evaluation.ensemble.seconds;
     fmt::print("{}\n", json_line(object));
   }
   if (runs.size() == 1) return;
   nlohmann::ordered_json object{{"ensemble", runs.size()}, {"part", part.name}};
-  object.update(numbers_of(evaluation.ensemble));
+  object.update(numbers_of(part, evaluation.ensemble));
   object["seconds"] = evaluation.ensemble.seconds;
   fmt::print("{}\n", json_line(object));
 }
 
 void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
   for (size_t i = 0; i < runs.size(); ++i) {
-    fmt::print("{} at step {}, {} split{}, {} {}\n", runs[i].folder.string(),
+    fmt::print("{} at step {}, {} split{}, {}\n", runs[i].folder.string(),
                format_count(runs[i].step()), part.name,
                part.in_rectangles() ? " in rectangles" : "",
-               format_count(evaluation.each[i].tally.count), item_of(runs[i].inputs));
+               counts_text(part, evaluation.each[i], runs[i].inputs));
     print_numbers(evaluation.each[i]);
   }
   const train::Evaluation& ensemble = evaluation.ensemble;
@@ -339,7 +355,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   if (!evaluation) return ExitCode::kStopped;
   if (report) {
     write_report(
-        *report, runs, {.name = part.name, .samples = part.samples->size()}, task,
+        *report, runs, {.name = part.name, .samples = samples_in(part, evaluation->ensemble)}, task,
         evaluation->ensemble,
         {.mistakes = mistakes ? &*mistakes : nullptr, .overlays = overlays ? &*overlays : nullptr});
   }

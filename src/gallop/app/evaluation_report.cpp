@@ -113,6 +113,7 @@ void write_report(const fs::path& folder, const std::vector<TrainedModel>& runs,
   track::clear_report_folder(folder);
   track::EvaluationReport report{.step = runs.size() == 1 ? runs.front().step() : 0,
                                  .part = part.name,
+                                 .samples = part.samples,
                                  .targets = evaluation.tally.count};
   ReportPage page{.title = fmt::format("Evaluation of {}", runs.front().folder.filename().string()),
                   .facts = facts_of(runs, part, evaluation),

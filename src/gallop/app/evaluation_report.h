@@ -12,8 +12,8 @@ namespace gallop::app {
 
 /// The evaluated split.
 struct EvaluatedPart {
-  std::string name;  ///< Of the data: "test".
-  int64_t samples = 0;
+  std::string name;     ///< Of the data: "test".
+  int64_t samples = 0;  ///< Evaluated samples, without broken ones.
 };
 
 /// Creates the folder of a report before the evaluation, to check that it is writable. Throws

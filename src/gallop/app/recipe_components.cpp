@@ -129,17 +129,10 @@ bool has_weights(const data::Samples& samples) {
                      [](const data::Field& field) { return field.name == "weight"; });
 }
 
-const char* item_of(const data::Signature& signature) {
-  if (signature.separate_texts) {
-    return signature.task == "token-classification" ? "words" : signature.text_samples();
-  }
-  if (signature.is_text()) return "tokens";
-  return signature.is_numbers() ? "rows" : "images";
-}
-
 const char* samples_of(const data::Signature& signature) {
-  if (!signature.is_text()) return item_of(signature);
-  return signature.separate_texts ? signature.text_samples() : "windows";
+  if (signature.separate_texts) return signature.text_samples();
+  if (signature.is_text()) return "windows";
+  return signature.is_numbers() ? "rows" : "images";
 }
 
 std::string samples_text(const data::Signature& signature, int64_t samples) {

@@ -37,8 +37,6 @@ std::unique_ptr<model::Model> build_model(const Registries& registries,
 /// Whether samples have the field "weight", which multiplies their losses.
 bool has_weights(const data::Samples& samples);
 
-/// The unit of counts: "images", "tokens" or "rows".
-const char* item_of(const data::Signature& signature);
 /// "windows", "pairs", "images": the samples of a batch.
 const char* samples_of(const data::Signature& signature);
 /// "16 windows of 128 tokens", "128 images"

@@ -20,11 +20,13 @@ ConsoleLabels labels_of(const Session& session, const fs::path& run) {
   labels.part = evaluation_part(session.data());
   labels.run_folder = run.string();
   const data::Signature& signature = session.inputs();
-  labels.item = item_of(signature);
-  if (signature.separate_texts) {
-    labels.item = signature.text_samples();
-  } else if (signature.is_text()) {
+  labels.item = samples_of(signature);
+  if (signature.is_text() && !signature.separate_texts) {
+    labels.item = "tokens";
     labels.items_per_sample = signature.context;
+  }
+  if (const auto* const evaluated = session.data().evaluation()) {
+    labels.evaluated_samples = evaluated->size();
   }
   labels.classifies = session.task().target == train::MetricTask::Target::kClasses;
   return labels;

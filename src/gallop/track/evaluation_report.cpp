@@ -132,6 +132,7 @@ void write_evaluation_report(const fs::path& folder, const EvaluationReport& rep
   const Json json{{"runs", report.runs},
                   {"step", report.step},
                   {"part", report.part},
+                  {"samples", report.samples},
                   {"targets", report.targets},
                   {"metrics", std::move(metrics)},
                   {"figures", std::move(figures)},

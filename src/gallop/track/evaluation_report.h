@@ -40,6 +40,7 @@ struct EvaluationReport {
   std::vector<std::string> runs{};  ///< Run folders; several for an ensemble. Not read back.
   int64_t step = 0;                 ///< Step of the checkpoint; 0 for an ensemble.
   std::string part;                 ///< The split of the data: "test".
+  int64_t samples = 0;              ///< Number of evaluated samples. Not read back.
   int64_t targets = 0;              ///< Number of targets in the metrics. Not read back.
   /// By name; nothing for undefined values. Not read back.
   std::vector<std::pair<std::string, std::optional<double>>> metrics{};

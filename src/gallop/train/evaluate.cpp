@@ -1,5 +1,7 @@
 #include "gallop/train/evaluate.h"
 
+#include <algorithm>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/log_softmax.h>
@@ -44,7 +46,9 @@ void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const Eval
       term_sums[i].count += loss.count.item<double>();
     }
     if (!counts_correct) {
-      tally.count = terms.front().loss->expected_count(batch.target(), batch.size());
+      // A loss may count several outputs for each target.
+      tally.count = std::min(terms.front().loss->expected_count(batch.target(), batch.size()),
+                             batch.target().numel());
     }
   }
   sum.add(tally);
