@@ -1,6 +1,7 @@
 #include "gallop/train/evaluate.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include <CLI/App.hpp>
@@ -21,6 +22,7 @@
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_model.h"
 #include "gallop/base/text.h"
+#include "gallop/config/resolve.h"
 #include "gallop/train/reports/report_metrics.h"
 
 namespace gallop::app {
@@ -202,19 +204,33 @@ std::vector<std::string> all_checkpoints(const std::string& runs,
   return all;
 }
 
-// Throws UsageError for an unknown metric.
+// Adds metrics as in the recipe's train.metrics: names, or maps from a name to its options. Throws
+// UsageError for an unknown metric or option.
 train::MetricChoice with_metrics(train::MetricChoice choice,
-                                 const std::vector<std::string>& names) {
-  const config::Catalog& known = choice.further.catalog();
-  for (const std::string& name : names) {
-    if (known.find(name) == nullptr) {
-      const std::string nearest = nearest_name(name, known.names());
-      throw UsageError(fmt::format("--metric: unknown metric '{}'{} Known: {}", printable(name),
-                                   nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
-                                   join_names(known.names(), "and")));
-    }
-    choice.further.items.emplace_back(known, name);
+                                 const std::vector<std::string>& texts) {
+  const std::string option = "--metric";
+  config::Node map{.kind = config::Node::Kind::kMap};
+  config::Node& list = map.at_or_add(option, {});
+  list.kind = config::Node::Kind::kList;
+  for (const std::string& text : texts) {
+    list.items.push_back(config::parse_override_value(text, option));
   }
+  config::ComponentList added(choice.further.catalog());
+  config::Problems problems;
+  config::read_fields(
+      map,
+      [&](config::Visitor& visitor) { visitor.field({.name = option.c_str(), .help = ""}, added); },
+      problems);
+  if (!problems.empty()) {
+    const config::Problem& first = problems.list().front();
+    // "--metric.0.f1.average"
+    const size_t of_metric = first.key.find('.', option.size() + 1);
+    throw UsageError(fmt::format(
+        "{}{}: {}", option,
+        of_metric == std::string::npos ? "" : " " + printable(first.key.substr(of_metric + 1)),
+        printable(first.message)));
+  }
+  std::move(added.items.begin(), added.items.end(), std::back_inserter(choice.further.items));
   return choice;
 }
 
@@ -268,7 +284,8 @@ bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
       ->take_all();
   parser
       .add_option("--metric", arguments.metrics,
-                  "a metric to show besides those of the recipe; may be repeated")
+                  "a metric to show besides those of the recipe, such as f1 or \"{f1: {average: "
+                  "micro}}\"; may be repeated")
       ->expected(1)
       ->take_all();
   parser.add_option("--runs", arguments.runs_folder, "folder of the runs");
