@@ -9,6 +9,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/non_negative.h"
+#include "gallop/base/shell.h"
 
 namespace gallop::app {
 
@@ -30,6 +31,17 @@ void require_options_of_texts(const CLI::App& parser, const TrainedModel& run) {
   }
 }
 
+// Why a language model does not take the option.
+std::string for_language_model(const std::string& option, const TrainedModel& run) {
+  const std::string folder = run.folder.string();
+  std::string text = fmt::format(
+      "{} does not apply to {}, a language model, which {}; specify --prompt TEXT or text files",
+      option, folder, run.inputs.mask_token.empty() ? "continues texts" : "fills in masked tokens");
+  if (option != "--data") return text;
+  return text + fmt::format(". To measure its loss on a split of its data: {}",
+                            shell_line({"gallop", "evaluate", folder}));
+}
+
 // Rejects options of the other kind of model, which would have no effect.
 void require_fitting_options(const CLI::App& parser, const TrainedModel& run) {
   if (is_of_separate_texts(run)) return require_options_of_texts(parser, run);
@@ -41,13 +53,12 @@ void require_fitting_options(const CLI::App& parser, const TrainedModel& run) {
   }
   for (const char* option : foreign) {
     if (parser.count(option) == 0) continue;
+    if (is_text) throw UsageError(for_language_model(option, run));
     throw UsageError(fmt::format(
-        "{} is for {} models, and {} was trained on {}; {}", option, is_text ? "image" : "text",
-        run.folder.string(), is_text ? "text" : run.inputs.kind,
-        is_text ? "specify --prompt TEXT or text files to continue"
-        : run.inputs.is_images()
-            ? "specify image files, or --data with a folder of them"
-            : "specify table files, or --data with a split of the run's data"));
+        "{} is for text models, and {} was trained on {}; {}", option, run.folder.string(),
+        run.inputs.kind,
+        run.inputs.is_images() ? "specify image files, or --data with a folder of them"
+                               : "specify table files, or --data with a split of the run's data"));
   }
 }
 
