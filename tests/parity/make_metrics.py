@@ -205,7 +205,11 @@ def labels_case(name, outputs, target, scale):
     values["mean-average-precision"] = of_sklearn(metrics.label_ranking_average_precision_score, target, scores)
     for k in (1, 3, 10):
         values[f"recall-at-k k={k}"] = recall_at(k, target, scores)
-    figures = {}
+    confidence = (1 / (1 + numpy.exp(-numpy.abs(scores)))).astype(numpy.float32).reshape(-1)
+    right = (guess == target).reshape(-1)
+    values["expected-calibration-error bins=15"] = calibration_error(confidence, right, 15)
+    figures = {"confusion-by-label": metrics.multilabel_confusion_matrix(target, guess).reshape(-1, 4).tolist(),
+               "reliability": reliability(confidence, right)}
     curves_of(figures, target, scores)
     return {"name": name, "target_kind": "labels", "classes": target.shape[1], "scale": scale, "outputs": outputs,
             "target": target, "values": values, "figures": figures}

@@ -143,7 +143,7 @@ void PredictionPrinter::print_labels(const std::string& name,
   bool has_any = false;
   for (size_t i = 0; i < inputs_.classes.size(); ++i) {
     const double probability = probabilities[static_cast<int64_t>(i)].item<double>();
-    if (!request_.json && probability < 0.5) continue;
+    if (!request_.json && probability <= 0.5) continue;
     has_any = true;
     print_fraction(inputs_.classes[i], "probability", probability, object["labels"]);
   }

@@ -1,13 +1,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <random>
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -119,6 +122,13 @@ TEST(Figures, EqualScikitLearn) {
         for (size_t i = 0; i < curves.size(); ++i) expect_precision_recall(curves[i], wanted[i]);
       } else if (name == "reliability") {
         expect_reliability(only<ReliabilityDiagram>(figures, name), wanted);
+      } else if (name == "confusion-by-label") {
+        std::vector<std::vector<int64_t>> counts;
+        for (const auto& one : only<LabelConfusions>(figures, name).labels) {
+          counts.push_back(
+              {one.true_negatives, one.false_positives, one.false_negatives, one.true_positives});
+        }
+        EXPECT_EQ(counts, wanted.get<std::vector<std::vector<int64_t>>>());
       } else {
         const auto& residuals = only<Residuals>(figures, name);
         ASSERT_EQ(residuals.shown.size(), wanted.size());
@@ -192,7 +202,7 @@ TEST(Figures, AreDrawnAsWellFormedSvgAndAsText) {
 
 TEST(Figures, OfNothingAreDrawnToo) {
   for (const Target target :
-       {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels}) {
+       {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels, Target::kPairs}) {
     const MetricTask task{.target = target, .classes = target == Target::kBinary ? 2 : 3};
     for (const FigureData& one : MetricSums({}, report_metrics_for(task)).figures()) {
       EXPECT_TRUE(plot::is_well_formed(plot::to_svg(figure_page(one)))) << one.name;
@@ -206,7 +216,98 @@ TEST(Figures, OfOneLabelHaveItsName) {
   const Predictions all{.outputs = at::randn({6, 1}),
                         .target = at::tensor({0.0F, 1.0F, 1.0F, 0.0F, 1.0F, 0.0F}).unsqueeze(1)};
   for (const FigureData& one : figures_of(report_metrics_for(task), all)) {
+    if (one.name == "reliability") continue;  // Of all labels together.
     EXPECT_NE(figure_json(one).dump().find("smiles"), std::string::npos) << one.name;
+  }
+}
+
+TEST(Figures, OfLabelsLeaveOutIgnoredTargets) {
+  const MetricTask task{.target = Target::kLabels, .classes = 2, .class_names = {"cat", "dog"}};
+  const Predictions all{.outputs = at::tensor({3.F, -3.F, 3.F, 3.F, -3.F, 3.F}).view({3, 2}),
+                        .target = at::tensor({1.F, 0.F, 0.F, -100.F, -100.F, 1.F}).view({3, 2})};
+  const auto figures = figures_of(report_metrics_for(task), all);
+  Json cat = {{"label", "cat"},
+              {"true_positives", 1},
+              {"false_positives", 1},
+              {"false_negatives", 0},
+              {"true_negatives", 0}};
+  Json dog = {{"label", "dog"},
+              {"true_positives", 1},
+              {"false_positives", 0},
+              {"false_negatives", 0},
+              {"true_negatives", 1}};
+  for (const FigureData& one : figures) {
+    if (one.name == "confusion-by-label") {
+      EXPECT_EQ(figure_json(one), (Json{{"threshold", 0.5}, {"labels", {cat, dog}}}));
+    }
+  }
+  int64_t predictions = 0;
+  for (const auto& bin : only<ReliabilityDiagram>(figures, "reliability").bins) {
+    predictions += bin.count;
+  }
+  EXPECT_EQ(predictions, 4);
+}
+
+TEST(Figures, OfManyLabelsShowThoseWithTheMostErrors) {
+  LabelConfusions all;
+  for (int64_t i = 0; i < 31; ++i) {
+    all.labels.push_back({.name = "label " + std::to_string(i), .false_negatives = 30 - i});
+  }
+  const plot::Page page = figure_page({"confusion-by-label", all});
+  EXPECT_EQ(page.title, "Confusion matrix of each label: 30 of 31 with the most errors");
+  const std::string svg = plot::to_svg(page);
+  EXPECT_NE(svg.find("label 29"), std::string::npos);
+  EXPECT_EQ(svg.find("label 30"), std::string::npos);
+}
+
+// Embeddings of a circle: pairs of the same angle, except for one of opposite ones.
+TEST(Figures, OfPairsAreRecallsAndSimilarities) {
+  constexpr int64_t kPairs = 12;
+  const at::Tensor outputs = at::zeros({kPairs, 2, 2});
+  for (int64_t i = 0; i < kPairs; ++i) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / kPairs;
+    outputs[i][0] = at::tensor({std::cos(angle), std::sin(angle)}, at::kFloat);
+    outputs[i][1] = i == 0 ? outputs[i][0].neg() : outputs[i][0].mul(3);
+  }
+  const MetricTask task{.target = Target::kPairs};
+  const Predictions all{.outputs = outputs, .target = at::ones({kPairs})};
+  const auto figures = figures_of(report_metrics_for(task), all);
+  const auto& recall = only<RecallCurve>(figures, "recall-at-k");
+  EXPECT_EQ(recall.pairs, kPairs);
+  EXPECT_EQ(recall.k, (std::vector<int64_t>{1, 2, 5, 10}));
+  for (const int64_t k : recall.k) {
+    const auto metric = metric_of("recall-at-k k=" + std::to_string(k), task);
+    const auto state = metric->make_state();
+    state->add(all);
+    const auto at = std::find(recall.k.begin(), recall.k.end(), k) - recall.k.begin();
+    EXPECT_EQ(metric->values(*state).front().value, recall.recalls[static_cast<size_t>(at)]) << k;
+  }
+  const auto& histogram = only<SimilarityHistogram>(figures, "similarities");
+  ASSERT_EQ(histogram.edges.size(), histogram.matching.size() + 1);
+  ASSERT_EQ(histogram.others.size(), histogram.matching.size());
+  EXPECT_EQ(histogram.edges.front(), -1);
+  EXPECT_EQ(histogram.edges.back(), 1);
+  EXPECT_LE(histogram.matching.size(), 40U);
+  EXPECT_EQ(histogram.matching.front(), 1);
+  EXPECT_EQ(histogram.matching.back(), kPairs - 1);
+  EXPECT_EQ(std::accumulate(histogram.others.begin(), histogram.others.end(), int64_t{0}),
+            kPairs * (kPairs - 1));
+  for (const FigureData& one : figures) {
+    const std::string svg = plot::to_svg(figure_page(one));
+    EXPECT_TRUE(plot::is_well_formed(svg)) << one.name;
+    EXPECT_EQ(svg.find("nan"), std::string::npos) << one.name;
+  }
+  std::mt19937 random(7);
+  EXPECT_EQ(text_of(partitioned_figures(report_metrics_for(task), all, 5, random)),
+            text_of(figures));
+}
+
+TEST(Figures, OfEmbeddingsThatAreNoNumbersAreEmpty) {
+  const MetricTask task{.target = Target::kPairs};
+  const Predictions all{.outputs = at::full({3, 2, 4}, std::nan("")), .target = at::ones({3})};
+  for (const FigureData& one : figures_of(report_metrics_for(task), all)) {
+    EXPECT_TRUE(plot::is_well_formed(plot::to_svg(figure_page(one)))) << one.name;
+    EXPECT_EQ(figure_json(one).dump().find("nan"), std::string::npos) << one.name;
   }
 }
 
@@ -224,8 +325,8 @@ TEST(Figures, OfAReportFollowFromTheTargets) {
   EXPECT_EQ(names({.classes = 1001}), Names{"expected-calibration-error"});
   EXPECT_EQ(names({.target = Target::kBinary, .classes = 2}), all);
   EXPECT_EQ(names({.target = Target::kTokens, .classes = 9}), Names{"expected-calibration-error"});
-  EXPECT_EQ(names({.target = Target::kLabels, .classes = 9}),
-            (Names{"roc-auc", "average-precision"}));
+  EXPECT_EQ(names({.target = Target::kLabels, .classes = 9}), all);
+  EXPECT_EQ(names({.target = Target::kPairs}), Names{"pairs"});
   EXPECT_EQ(names({.target = Target::kNumbers}), Names{"residuals"});
 }
 

@@ -13,8 +13,6 @@ namespace gallop::train {
 
 namespace {
 
-using Target = MetricTask::Target;
-
 struct Bin {
   int64_t count = 0, right = 0;
   ExactSum confidence;
@@ -27,12 +25,9 @@ class Bins final : public MetricState {
   void add(const Predictions& batch) override {
     const HostRows rows = host_rows(batch, task_);
     for (int64_t i = 0; i < rows.rows; ++i) {
-      const auto at = static_cast<size_t>(i);
       const float* const logits = rows.row(i);
-      if (task_.target == Target::kBinary) {
-        if (rows.counts[at] == 0) continue;
-        const bool guess = *logits > 0;
-        note(probability_of(guess ? *logits : -*logits), guess == (rows.truth[at] != 0));
+      if (!task_.has_classes()) {
+        for (int64_t k = 0; k < rows.columns; ++k) add_label(rows, i * rows.columns + k);
         continue;
       }
       const float* const best = std::max_element(logits, logits + rows.columns);
@@ -40,7 +35,7 @@ class Bins final : public MetricState {
       for (int64_t k = 0; k < rows.columns; ++k) {
         sum += std::exp(static_cast<double>(logits[k]) - *best);
       }
-      note(1 / sum, best - logits == rows.target[at]);
+      note(1 / sum, best - logits == rows.target[static_cast<size_t>(i)]);
     }
   }
 
@@ -91,6 +86,14 @@ class Bins final : public MetricState {
   }
 
  private:
+  void add_label(const HostRows& rows, int64_t element) {
+    const auto at = static_cast<size_t>(element);
+    if (rows.counts[at] == 0) return;
+    const float logit = rows.logits[at];
+    const bool guess = logit > 0;
+    note(probability_of(guess ? logit : -logit), guess == (rows.truth[at] != 0));
+  }
+
   void note(double exact, bool is_right) {
     // Rounded to fp32, like other probabilities.
     const double confidence = static_cast<float>(exact);
@@ -149,8 +152,8 @@ void visit(config::Visitor& visitor, CalibrationConfig& config) {
 
 std::unique_ptr<Metric> make_calibration_error(const CalibrationConfig& config,
                                                const MetricTask& task) {
-  if (task.target == Target::kLabels || task.has_numbers()) {
-    refuse_task("expected-calibration-error", "one class for each target", task);
+  if (task.has_numbers()) {
+    refuse_task("expected-calibration-error", "classes or labels as targets", task);
   }
   return std::make_unique<CalibrationError>(config.bins, task);
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
@@ -19,17 +20,27 @@ namespace {
 
 using Target = MetricTask::Target;
 
-// The row-major index of each target's cell; C^2 if the target does not count.
-at::Tensor cells_of(const Predictions& batch, const MetricTask& task) {
+constexpr int64_t kCellsOfLabel = 4;
+
+// The row-major index of each target's cell, for labels in a matrix of each; `none` if the target
+// does not count.
+at::Tensor cells_of(const Predictions& batch, const MetricTask& task, int64_t none) {
   const int64_t classes = task.classes;
+  if (task.target == Target::kLabels) {
+    const LabelRows rows = label_rows(batch, task);
+    const at::Tensor labels = at::arange(classes, rows.truth.options().dtype(at::kLong));
+    const at::Tensor cell =
+        rows.truth.to(at::kLong).mul(2).add(rows.logits.gt(0)).add(labels.mul(kCellsOfLabel));
+    return at::where(rows.counts, cell, at::full_like(cell, none)).reshape(-1);
+  }
   if (task.target == Target::kBinary) {
     const LabelRows rows = label_rows(batch, task);
     const at::Tensor cell = rows.truth.to(at::kLong).mul(classes).add(rows.logits.gt(0));
-    return at::where(rows.counts, cell, at::full_like(cell, classes * classes)).reshape(-1);
+    return at::where(rows.counts, cell, at::full_like(cell, none)).reshape(-1);
   }
   const auto [logits, target] = class_rows(batch);
   const at::Tensor cell = target.mul(classes).add(logits.argmax(1));
-  return at::where(target.ne(data::kIgnoredTarget), cell, at::full_like(cell, classes * classes));
+  return at::where(target.ne(data::kIgnoredTarget), cell, at::full_like(cell, none));
 }
 
 class OfConfusion final : public Metric {
@@ -44,7 +55,9 @@ class OfConfusion final : public Metric {
   std::vector<MetricValue> values(const MetricState& /*state*/) const override { return {}; }
   bool is_single() const override { return false; }
   std::vector<FigureData> figures(const MetricState& state) const override {
-    return {{name(), dynamic_cast<const ConfusionCounts&>(state).matrix()}};
+    const auto& counts = dynamic_cast<const ConfusionCounts&>(state);
+    if (task_.target == Target::kLabels) return {{"confusion-by-label", counts.of_labels()}};
+    return {{name(), counts.matrix()}};
   }
 
  private:
@@ -66,10 +79,15 @@ std::vector<std::vector<double>> ConfusionMatrix::shares() const {
   return all;
 }
 
+int64_t ConfusionCounts::cells() const {
+  return task_.target == Target::kLabels ? kCellsOfLabel * task_.classes
+                                         : task_.classes * task_.classes;
+}
+
 void ConfusionCounts::add(const Predictions& batch) {
-  const at::Tensor cells = cells_of(batch, task_);
-  const at::Tensor added = at::zeros({task_.classes * task_.classes + 1}, cells.options());
-  added.scatter_add_(0, cells, at::ones_like(cells));
+  const at::Tensor indices = cells_of(batch, task_, cells());
+  const at::Tensor added = at::zeros({cells() + 1}, indices.options());
+  added.scatter_add_(0, indices, at::ones_like(indices));
   counts_ = counts_.defined() ? counts_.add(added) : added;
 }
 
@@ -80,7 +98,7 @@ void ConfusionCounts::merge(const MetricState& other) {
 }
 
 std::vector<int64_t> ConfusionCounts::counts() const {
-  std::vector<int64_t> all(static_cast<size_t>(task_.classes * task_.classes));
+  std::vector<int64_t> all(static_cast<size_t>(cells()));
   if (!counts_.defined()) return all;
   const at::Tensor counts = counts_.cpu();
   std::copy_n(counts.const_data_ptr<int64_t>(), all.size(), all.begin());
@@ -97,7 +115,7 @@ void ConfusionCounts::from_bytes(const std::string& bytes) {
   BytesReader reader(bytes);
   std::vector<int64_t> all;
   reader.get(all);
-  counts_ = at::zeros({task_.classes * task_.classes + 1}, at::kLong);
+  counts_ = at::zeros({cells() + 1}, at::kLong);
   std::copy(all.begin(), all.end(), counts_.mutable_data_ptr<int64_t>());
 }
 
@@ -111,10 +129,22 @@ ConfusionMatrix ConfusionCounts::matrix() const {
   return matrix;
 }
 
-std::unique_ptr<Metric> make_confusion_matrix(const MetricTask& task) {
-  if (task.target == Target::kLabels || task.has_numbers()) {
-    refuse_task("confusion-matrix", "one class for each target", task);
+LabelConfusions ConfusionCounts::of_labels() const {
+  LabelConfusions all;
+  const std::vector<int64_t> found = counts();
+  for (size_t i = 0; i < static_cast<size_t>(task_.classes); ++i) {
+    const int64_t* const own = found.data() + i * kCellsOfLabel;
+    all.labels.push_back({.name = class_name(task_, i),
+                          .true_negatives = own[0],
+                          .false_positives = own[1],
+                          .false_negatives = own[2],
+                          .true_positives = own[3]});
   }
+  return all;
+}
+
+std::unique_ptr<Metric> make_confusion_matrix(const MetricTask& task) {
+  if (task.has_numbers()) refuse_task("confusion-matrix", "classes or labels as targets", task);
   return std::make_unique<OfConfusion>(task);
 }
 

@@ -17,6 +17,15 @@ struct ConfusionMatrix {
   std::vector<std::vector<double>> shares() const;
 };
 
+/// Of each label, how often it is present and predicted: with a probability above 0.5.
+struct LabelConfusions {
+  struct Label {
+    std::string name;
+    int64_t true_negatives = 0, false_positives = 0, false_negatives = 0, true_positives = 0;
+  };
+  std::vector<Label> labels;
+};
+
 /// A curve over the thresholds of a score, of one class against all others.
 struct ThresholdCurve {
   std::string class_name;
@@ -74,11 +83,26 @@ struct Residuals {
   std::vector<Column> shown;  ///< The first columns.
 };
 
+/// The fraction of pairs whose second embedding is among the k most similar to the first one, of
+/// all second ones; empty if an embedding is NaN.
+struct RecallCurve {
+  int64_t pairs = 0;
+  std::vector<int64_t> k;  ///< 1, 2, 5, 10, ... up to the number of pairs.
+  std::vector<double> recalls;
+};
+
+/// A histogram of the cosine similarities of first and second embeddings, of the same pair and of
+/// different ones, with bins of equal width and count + 1 edges; empty if an embedding is NaN.
+struct SimilarityHistogram {
+  std::vector<double> edges;
+  std::vector<int64_t> matching, others;
+};
+
 /// What a figure shows, computed from a metric's state.
 struct FigureData {
   std::string name;  ///< File name: lower-case letters, digits and '-'.
   std::variant<ConfusionMatrix, RocCurves, PrecisionRecallCurves, ReliabilityDiagram, ClassBars,
-               Residuals>
+               Residuals, LabelConfusions, RecallCurve, SimilarityHistogram>
       data;
 };
 

@@ -19,6 +19,36 @@ namespace gallop::train {
 namespace {
 
 constexpr int64_t kQueriesAtOnce = 256;
+constexpr int64_t kFineBins = 400;  // From a similarity of -1 to 1.
+constexpr int64_t kMostBins = 40;   // Of a histogram, over the similarities that occur.
+
+SimilarityHistogram merged_bins(const std::vector<int64_t>& matching,
+                                const std::vector<int64_t>& others) {
+  int64_t begin = kFineBins, end = 0;
+  for (int64_t i = 0; i < kFineBins; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (matching[at] + others[at] == 0) continue;
+    begin = std::min(begin, i);
+    end = i + 1;
+  }
+  SimilarityHistogram histogram;
+  if (end == 0) return histogram;
+  const int64_t merged = (end - begin + kMostBins - 1) / kMostBins;
+  const auto edge = [](int64_t bin) {
+    return static_cast<double>(2 * bin - kFineBins) / static_cast<double>(kFineBins);
+  };
+  histogram.edges = {edge(begin)};
+  for (int64_t bin = begin; bin < end; bin += merged) {
+    const int64_t next = std::min(bin + merged, kFineBins);
+    const auto sum = [&](const std::vector<int64_t>& counts) {
+      return std::accumulate(counts.begin() + bin, counts.begin() + next, int64_t{0});
+    };
+    histogram.matching.push_back(sum(matching));
+    histogram.others.push_back(sum(others));
+    histogram.edges.push_back(edge(bin + merged));
+  }
+  return histogram;
+}
 
 }  // namespace
 
@@ -65,7 +95,8 @@ bool PairEmbeddings::are_numbers() const {
   return std::none_of(rows_.begin(), rows_.end(), [](float one) { return std::isnan(one); });
 }
 
-std::vector<int64_t> PairEmbeddings::ranks() const {
+void PairEmbeddings::for_each_block(
+    const std::function<void(const at::Tensor& similarities, int64_t first)>& visit) const {
   const int64_t count = pairs();
   // A GEMM may round a row according to its position. In sorted order, positions do not depend on
   // batches and processes.
@@ -83,18 +114,40 @@ std::vector<int64_t> PairEmbeddings::ranks() const {
 
   const at::Tensor all = at::from_blob(sorted.data(), {count, 2, size_}, at::kFloat);
   const at::Tensor keys = all.select(1, 1).to(at::kDouble);
-  std::vector<int64_t> ranks;
   for (int64_t first = 0; first < count; first += kQueriesAtOnce) {
     const int64_t queries = std::min(kQueriesAtOnce, count - first);
+    const at::Tensor chosen = all.select(1, 0).narrow(0, first, queries);
     // Rounded to fp32, so that equal embeddings have equal scores.
-    const at::Tensor scores =
-        all.select(1, 0).narrow(0, first, queries).to(at::kDouble).matmul(keys.t()).to(at::kFloat);
+    visit(chosen.to(at::kDouble).matmul(keys.t()).to(at::kFloat), first);
+  }
+}
+
+std::vector<int64_t> PairEmbeddings::ranks() const {
+  std::vector<int64_t> ranks;
+  for_each_block([&](const at::Tensor& scores, int64_t first) {
+    const int64_t queries = scores.size(0);
     const at::Tensor own = scores.narrow(1, first, queries).diagonal();
     const at::Tensor found = scores.ge(own.unsqueeze(1)).sum(1);
     const auto* const data = found.const_data_ptr<int64_t>();
     ranks.insert(ranks.end(), data, data + queries);
-  }
+  });
   return ranks;
+}
+
+SimilarityHistogram PairEmbeddings::similarities() const {
+  std::vector<int64_t> matching(kFineBins), others(kFineBins);
+  for_each_block([&](const at::Tensor& scores, int64_t first) {
+    const auto columns = scores.size(1);
+    const auto* score = scores.const_data_ptr<float>();
+    for (int64_t row = 0; row < scores.size(0); ++row) {
+      for (int64_t column = 0; column < columns; ++column, ++score) {
+        const auto bin = static_cast<int64_t>((1 + static_cast<double>(*score)) * kFineBins / 2);
+        const auto at = static_cast<size_t>(std::clamp<int64_t>(bin, 0, kFineBins - 1));
+        (column == first + row ? matching : others)[at] += 1;
+      }
+    }
+  });
+  return merged_bins(matching, others);
 }
 
 }  // namespace gallop::train

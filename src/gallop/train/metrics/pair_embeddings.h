@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,15 @@ class PairEmbeddings final : public MetricState {
   /// its own, itself included: 1 if its partner is found first. Similarity is the cosine. Computes
   /// N^2 D products.
   std::vector<int64_t> ranks() const;
+  /// The cosine similarities of the first embeddings to all second ones. Computes N^2 D products.
+  SimilarityHistogram similarities() const;
 
  private:
+  /// Visits the similarities of some first embeddings to all second ones, fp32 [queries, N]: those
+  /// of row i and column first + i are of a pair.
+  void for_each_block(
+      const std::function<void(const at::Tensor& similarities, int64_t first)>& visit) const;
+
   int64_t size_ = 0;         // D
   std::vector<float> rows_;  // [N, 2, D]
 };

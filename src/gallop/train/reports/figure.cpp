@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +25,7 @@ constexpr size_t kMostCountsInCells = 30;  // With up to this many classes, cell
 constexpr size_t kMostConfusionBars = 25;  // Instead of a larger matrix.
 constexpr size_t kMostDrawnPairs = 2000;   // In a residual plot.
 constexpr size_t kMostDrawnCurves = 30;
+constexpr size_t kMostDrawnLabels = 30;
 constexpr size_t kPlotsInRow = 3;
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -83,6 +86,80 @@ plot::BarPlot confusions_of(const ConfusionMatrix& matrix) {
                          .text = format_count(one.count)});
   }
   return bars;
+}
+
+plot::HeatMap heat_map_of(const LabelConfusions::Label& label) {
+  const std::vector<std::string> names = {"absent", "present"};
+  plot::HeatMap map{.title = label.name,
+                    .row_label = "true",
+                    .column_label = "predicted",
+                    .rows = names,
+                    .columns = names,
+                    .values = {},
+                    .color = {.label = "fraction", .min = 0., .max = 1.}};
+  const ConfusionMatrix matrix{.classes = names,
+                               .counts = {{label.true_negatives, label.false_positives},
+                                          {label.false_negatives, label.true_positives}}};
+  const char* const kinds[] = {"true negatives", "false positives", "false negatives",
+                               "true positives"};
+  const auto shares = matrix.shares();
+  for (size_t i = 0; i < std::size(kinds); ++i) {
+    const int64_t count = matrix.counts[i / 2][i % 2];
+    map.values.push_back(shares[i / 2][i % 2]);
+    map.texts.push_back(format_count(count));
+    map.labels.push_back(fmt::format("{}: {}", kinds[i], format_count(count)));
+  }
+  return map;
+}
+
+// Of very many labels, shows those with the most errors.
+Page page_of(const LabelConfusions& confusions) {
+  auto labels = confusions.labels;
+  if (labels.size() > kMostDrawnLabels) {
+    std::stable_sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) {
+      return a.false_positives + a.false_negatives > b.false_positives + b.false_negatives;
+    });
+    labels.resize(kMostDrawnLabels);
+  }
+  std::vector<plot::Plot> plots;
+  for (const auto& label : labels) plots.emplace_back(heat_map_of(label));
+  return in_rows(std::move(plots));
+}
+
+Page page_of(const RecallCurve& recall) {
+  XyPlot plot{.title = {},
+              .x = {.label = "k", .scale = plot::Scale::kLog, .min = 1., .max = 10.},
+              .y = unit_axis("recall at k"),
+              .series = {}};
+  const std::vector<double> k(recall.k.begin(), recall.k.end());
+  std::vector<double> chance;
+  for (const double one : k) chance.push_back(one / static_cast<double>(recall.pairs));
+  if (!k.empty()) plot.x.max = std::max(10., k.back());
+  plot.points.push_back({.name = "k = 1, 2, 5, ...", .x = k, .y = recall.recalls});
+  plot.series.push_back({.name = "recall", .x = k, .y = recall.recalls});
+  plot.series.push_back(faint_line("chance", k, std::move(chance)));
+  return in_rows({std::move(plot)});
+}
+
+std::vector<double> fractions_of(const std::vector<int64_t>& counts) {
+  const auto sum = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
+  std::vector<double> fractions;
+  for (const int64_t count : counts) {
+    fractions.push_back(sum > 0 ? static_cast<double>(count) / sum : 0);
+  }
+  return fractions;
+}
+
+Page page_of(const SimilarityHistogram& histogram) {
+  XyPlot plot{.title = {},
+              .x = {.label = "cosine similarity"},
+              .y = {.label = "fraction of pairs", .min = 0.},
+              .series = {}};
+  if (!histogram.edges.empty()) {
+    plot.series = {plot::steps_of("matching", histogram.edges, fractions_of(histogram.matching)),
+                   plot::steps_of("not matching", histogram.edges, fractions_of(histogram.others))};
+  }
+  return in_rows({std::move(plot)});
 }
 
 // "cat, AUC 0.9812"
@@ -254,6 +331,18 @@ std::string title_of(const ReliabilityDiagram& /*diagram*/, const TargetNames& /
 }
 std::string title_of(const ClassBars& bars, const TargetNames& names) {
   return fmt::format("{} of each {}", bars.metric, names.are_labels ? "label" : "class");
+}
+std::string title_of(const LabelConfusions& confusions, const TargetNames& /*names*/) {
+  const size_t labels = confusions.labels.size();
+  if (labels <= kMostDrawnLabels) return "Confusion matrix of each label";
+  return fmt::format("Confusion matrix of each label: {} of {} with the most errors",
+                     kMostDrawnLabels, labels);
+}
+std::string title_of(const RecallCurve& recall, const TargetNames& /*names*/) {
+  return fmt::format("Recall at k of {} pairs", format_count(recall.pairs));
+}
+std::string title_of(const SimilarityHistogram& /*histogram*/, const TargetNames& /*names*/) {
+  return "Similarities of matching and not matching pairs";
 }
 std::string title_of(const Residuals& residuals, const TargetNames& names) {
   const bool has_one = residuals.columns == 1 && names.numbers.size() == 1;

@@ -85,6 +85,28 @@ Json json_of(const Residuals& residuals) {
   return {{"columns", residuals.columns}, {"shown", std::move(columns)}};
 }
 
+Json json_of(const LabelConfusions& confusions) {
+  Json labels = Json::array();
+  for (const auto& one : confusions.labels) {
+    labels.push_back({{"label", one.name},
+                      {"true_positives", one.true_positives},
+                      {"false_positives", one.false_positives},
+                      {"false_negatives", one.false_negatives},
+                      {"true_negatives", one.true_negatives}});
+  }
+  return {{"threshold", 0.5}, {"labels", std::move(labels)}};
+}
+
+Json json_of(const RecallCurve& recall) {
+  return {{"pairs", recall.pairs}, {"k", recall.k}, {"recalls", recall.recalls}};
+}
+
+Json json_of(const SimilarityHistogram& histogram) {
+  return {{"edges", histogram.edges},
+          {"matching_counts", histogram.matching},
+          {"other_counts", histogram.others}};
+}
+
 }  // namespace
 
 Json figure_json(const FigureData& figure) {

@@ -4,6 +4,7 @@
 
 #include "gallop/train/metrics/calibration.h"
 #include "gallop/train/metrics/confusion.h"
+#include "gallop/train/metrics/pair_figures.h"
 #include "gallop/train/metrics/ranking.h"
 #include "gallop/train/metrics/residuals.h"
 
@@ -39,9 +40,12 @@ constexpr ReportMetric kReportMetrics[] = {
     {Target::kBinary, roc, kAny},
     {Target::kBinary, precision_recall, kAny},
     {Target::kBinary, reliability, kAny},
+    {Target::kLabels, make_confusion_matrix, kAny},
     {Target::kLabels, roc, kMostCurves},
     {Target::kLabels, precision_recall, kMostCurves},
+    {Target::kLabels, reliability, kAny},
     {Target::kNumbers, make_residuals, kAny},
+    {Target::kPairs, make_pair_figures, kAny},
 };
 
 }  // namespace
