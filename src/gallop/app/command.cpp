@@ -10,6 +10,7 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/terminal.h"
 #include "gallop/config/renamed_options.h"
 
 namespace gallop::app {
@@ -110,12 +111,13 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
 }
 
 bool parse_arguments(CLI::App& parser, const std::vector<std::string>& arguments) {
-  parser.get_formatter()->column_width(28);
+  parser.get_formatter()->column_width(kHelpColumn);
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     parser.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(parser.help().c_str(), stdout);
+    const auto columns = static_cast<size_t>(text_columns());
+    std::fputs(wrapped_help(parser.help(), columns).c_str(), stdout);
     return false;
   } catch (const CLI::ParseError& error) {
     throw UsageError(

@@ -80,18 +80,35 @@ std::vector<std::string> known_keys(const Registries& registries,
   return {keys.begin(), keys.end()};
 }
 
+// The known keys that end with `key`, such as 'train.loss.focal' for "focal"; otherwise the
+// nearest.
+std::string suggestion(const std::string& key, const std::vector<std::string>& known) {
+  constexpr size_t kMost = 5;
+  std::vector<std::string> found;
+  for (const std::string& one : known) {
+    if (one.ends_with("." + key) && found.size() < kMost) found.push_back("'" + one + "'");
+  }
+  if (!found.empty()) return join_names(found);
+  const std::string nearest = nearest_name(key, known);
+  return nearest.empty() ? "" : "'" + nearest + "'";
+}
+
 void print_all(const Registries& registries) {
   fmt::print(
       "{}",
       "'gallop recipes options optimizer.adamw' prints those of one optimizer; the same works "
       "for\nother registries, sections (train) and options (train.clip_grad_norm).\n\n"
       "Options of every recipe\n");
-  for (const auto& line : common_options(registries)) print_option(line);
-  for (const FamilyAt& family : families_in(registries)) print_members(family.key, family.catalog);
+  OptionPrinter printer;
+  for (const auto& line : common_options(registries)) printer.print(line);
+  for (const FamilyAt& family : families_in(registries)) {
+    printer.print_members(family.key, family.catalog);
+  }
 }
 
 // Prints the members that have an option of this name. False if there are none.
-bool print_option_of_members(const Registries& registries, const std::string& key) {
+bool print_option_of_members(OptionPrinter& printer, const Registries& registries,
+                             const std::string& key) {
   bool is_known = false;
   for (const FamilyAt& family : families_in(registries)) {
     for (const auto& member : family.catalog.members()) {
@@ -99,7 +116,7 @@ bool print_option_of_members(const Registries& registries, const std::string& ke
         if (line.key != key) continue;
         if (is_known) fmt::print("\n");
         fmt::print("{}: {}\n", family.key, member.name);
-        print_option(line);
+        printer.print(line);
         is_known = true;
       }
     }
@@ -108,15 +125,15 @@ bool print_option_of_members(const Registries& registries, const std::string& ke
 }
 
 // Prints a family or one of its members. False if the key is neither.
-bool print_family(const Registries& registries, const std::string& key) {
+bool print_family(OptionPrinter& printer, const Registries& registries, const std::string& key) {
   for (const FamilyAt& family : families_in(registries)) {
     if (key == family.key) {
-      print_members(family.key, family.catalog);
+      printer.print_members(family.key, family.catalog);
       return true;
     }
     for (const auto& member : family.catalog.members()) {
       if (key != family.key + "." + member.name) continue;
-      print_member(family.key, family.catalog, member);
+      printer.print_member(family.key, family.catalog, member);
       return true;
     }
   }
@@ -128,21 +145,22 @@ bool print_family(const Registries& registries, const std::string& key) {
 void print_recipe_options(const CommandContext& command, const std::string& key) {
   const Registries& registries = command.registries();
   if (key.empty()) return print_all(registries);
+  OptionPrinter printer;
   const auto common = common_options(registries);
   bool is_known = false;
   for (const auto& line : common) {
     if (!is_within(line.key, key)) continue;
-    print_option(line);
+    printer.print(line);
     is_known = true;
   }
   // A section and a family may have the same name: then both are printed.
-  is_known |= print_family(registries, key);
-  if (is_known || print_option_of_members(registries, key)) return;
-  const std::string nearest = nearest_name(key, known_keys(registries, common));
+  is_known |= print_family(printer, registries, key);
+  if (is_known || print_option_of_members(printer, registries, key)) return;
+  const std::string nearest = suggestion(key, known_keys(registries, common));
   throw UsageError(fmt::format(
       "recipes have no section, family, member or option '{}'{}; 'gallop recipes options' lists "
       "all, and 'gallop recipes options optimizer.adamw' those of one member",
-      printable(key), nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+      printable(key), nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
 }  // namespace gallop::app

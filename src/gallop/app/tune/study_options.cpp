@@ -15,8 +15,9 @@ ExitCode tune_options(const CommandContext& command, const std::vector<std::stri
       "Example: gallop tune options",
       "gallop tune options");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  print_members("sampler", command.tune().samplers);
-  print_members("pruner", command.tune().pruners);
+  OptionPrinter printer;
+  printer.print_members("sampler", command.tune().samplers);
+  printer.print_members("pruner", command.tune().pruners);
   return ExitCode::kDone;
 }
 
