@@ -90,6 +90,12 @@ ExitCode predict_images(TrainedModel& run, const PredictRequest& request,
 }
 
 ExitCode predict_tables(TrainedModel& run, const PredictRequest& request) {
+  if (run.inputs.context > 0) {
+    throw UsageError(fmt::format(
+        "{} was trained on sequences of numbers, and sequences are not read from tables; specify "
+        "--data with a split of the run's data",
+        run.folder.string()));
+  }
   if (!request.output.empty()) {
     if (request.files.size() > 1) {
       throw UsageError(

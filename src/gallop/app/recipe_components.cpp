@@ -75,6 +75,12 @@ const char* texts_of(const data::Signature& signature) {
   return signature.views > 1 ? "pairs of texts" : "texts";
 }
 
+// "rows of ", or "sequences of 28 steps of "
+std::string rows_text(const data::Signature& signature) {
+  if (signature.context == 0) return "rows of ";
+  return fmt::format("sequences of {} steps of ", signature.context);
+}
+
 std::string describe(const data::Signature& signature) {
   const std::string task =
       signature.task == "classification" ? std::string() : " for " + signature.task;
@@ -88,7 +94,8 @@ std::string describe(const data::Signature& signature) {
   }
   if (signature.is_numbers()) {
     const size_t targets = std::max(signature.classes.size(), signature.targets.size());
-    return fmt::format("rows of {} numbers with {} {} for {}", signature.columns.size(), targets,
+    return fmt::format("{}{} numbers with {} {} for {}", rows_text(signature),
+                       signature.columns.size(), targets,
                        signature.classes.empty() ? "targets" : "classes", signature.task);
   }
   return fmt::format("images of {}x{}x{} in {} classes{}", signature.channels, signature.height,
@@ -97,7 +104,13 @@ std::string describe(const data::Signature& signature) {
 
 }  // namespace
 
-void check_fits(const data::Signature& found, const data::Signature& wanted) {
+void check_fits(const data::Signature& given, const data::Signature& wanted) {
+  data::Signature found = given;
+  // Runs of versions without sequences of numbers do not know their sizes.
+  if (wanted.is_numbers() && wanted.columns.empty()) {
+    found.columns.clear();
+    found.context = 0;
+  }
   if (describe(found) != describe(wanted)) {
     throw DataError(fmt::format("the model was trained on {}, but the data contain {}",
                                 describe(wanted), describe(found)));
@@ -262,7 +275,7 @@ std::string describe_training_data(const data::Signature& signature, const train
         std::any_of(signature.features.begin(), signature.features.end(),
                     [](const data::TableFeature& feature) { return feature.kind != "number"; });
     return fmt::format(
-        "{} training rows of {}{}", count,
+        "{} training {}{}{}", count, rows_text(signature),
         has_others ? counted(columns, "column", "columns") : counted(columns, "number", "numbers"),
         outputs);
   }

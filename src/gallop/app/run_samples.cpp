@@ -123,7 +123,8 @@ class Keeper {
   void keep_numbers(const data::Batch& sample) {
     const data::Signature& signature = session_.inputs();
     track::RunSamples::One one;
-    const at::Tensor features = sample.input()[0].to(at::kDouble).cpu();
+    at::Tensor features = sample.input()[0].to(at::kDouble).cpu();
+    while (features.dim() > 1) features = features[0];  // The first step of a sequence.
     const std::vector<std::string> names = number_names(signature);
     for (size_t i = 0; i < names.size() && one.text.size() < kMostTextBytes; ++i) {
       one.text += fmt::format("{}{} {:.4g}", i == 0 ? "" : ", ", names[i],

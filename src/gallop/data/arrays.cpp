@@ -129,6 +129,12 @@ class ArraySamples final : public Samples {
   bool has_labels_;
 };
 
+bool changes(const Normalization& normalization) {
+  const auto is_not = [](double number) { return [=](double other) { return other != number; }; };
+  return std::any_of(normalization.mean.begin(), normalization.mean.end(), is_not(0)) ||
+         std::any_of(normalization.deviation.begin(), normalization.deviation.end(), is_not(1));
+}
+
 /// The smallest and largest value of an array of whole numbers.
 std::pair<int64_t, int64_t> range_of(const NpyArray& array) {
   constexpr size_t kBlock = 1 << 16;
@@ -241,7 +247,9 @@ class ArraysModule final : public DataModule {
       signature.height = sizes[1];
       signature.width = sizes[2];
     } else {
-      for (int64_t i = 0; sizes.size() == 1 && i < sizes[0]; ++i) {
+      const bool is_sequence = sizes.size() == 2;
+      if (is_sequence) signature.context = sizes[0];
+      for (int64_t i = 0; (is_sequence || sizes.size() == 1) && i < sizes.back(); ++i) {
         signature.columns.push_back(fmt::format("{}[{}]", inputs_[0], i));
       }
     }
@@ -257,9 +265,11 @@ class ArraysModule final : public DataModule {
                                                       "first dimension")
                                 : std::nullopt;
     normalization_ = given.value_or(Normalization{});
-    signature.mean = given ? given->mean : std::vector<double>(count, 0);
-    signature.deviation = given ? given->deviation : std::vector<double>(count, 1);
-    if (!signature.is_images() && sizes.size() != 1) signature.mean = signature.deviation = {};
+    signature.mean = normalization_.mean;
+    signature.deviation = normalization_.deviation;
+    if (given || (!signature.is_images() && sizes.size() != 1)) return;
+    signature.mean.assign(count, 0);
+    signature.deviation.assign(count, 1);
   }
 
   void choose_task_of(const NpyArray& target) {
@@ -336,7 +346,7 @@ class ArraysModule final : public DataModule {
     std::vector<ArrayField> fields;
     for (const std::string& name : inputs_) {
       fields.push_back(field_of(part, name, FieldRole::kInput));
-      fields.back().is_normalized = fields.size() == 1 && !normalization_.mean.empty();
+      fields.back().is_normalized = fields.size() == 1 && changes(normalization_);
       if (fields.back().is_normalized && fields.back().field.shape.dtype != Dtype::Float) {
         throw UsageError(
             fmt::format("data.mean is for numbers, but '{}' has integers; name it in data.floats",

@@ -23,7 +23,7 @@ struct Signature {
   std::vector<double> mean;
   std::vector<double> deviation;
   // Text.
-  int64_t context = 0;  ///< Maximum tokens of one input.
+  int64_t context = 0;  ///< Maximum tokens of one input. Sequences of numbers: their T steps.
   /// Type of tokens: characters, bytes or words; empty if it is none of these.
   std::string unit;
   /// Samples are separate texts, not windows of running text. The first token of the vocabulary
@@ -37,7 +37,7 @@ struct Signature {
   std::string mask_token;  ///< The mask token of a masked language model, encoded in the same way.
   std::string end_token;   ///< The token before and after each text of a causal language model.
   // Numbers.
-  std::vector<std::string> columns;
+  std::vector<std::string> columns;    ///< Of one step, if samples are sequences [T, C].
   std::vector<TableFeature> features;  ///< Those that are no categories first.
   std::vector<std::string> missing;    ///< Further texts that stand for missing values.
   std::string header = "auto";         ///< Whether CSV has a header: auto, yes or no.

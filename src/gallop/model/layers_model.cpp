@@ -140,7 +140,10 @@ class Layers final : public Network {
 };
 
 Shape input_of(const Task& task) {
-  if (task.kind == Task::Kind::kNumbers) return {.sizes = {task.features}};
+  if (task.kind == Task::Kind::kNumbers) {
+    if (task.context == 0) return {.sizes = {task.features}};
+    return {.kind = Shape::Kind::kSequence, .sizes = {task.context, task.features}};
+  }
   if (task.kind == Task::Kind::kText) {
     return {.kind = Shape::Kind::kTokens, .sizes = {task.context}};
   }
@@ -177,6 +180,9 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                                    InitialWeights weights) {
   require(task.classes > 0 || task.views > 1, "model 'layers' needs at least one output");
   require_no_categories(task, "layers");
+  require(task.kind != Task::Kind::kNumbers || task.features > 0,
+          "model 'layers' reads rows that are vectors [C], sequences [T, C] or images [C, H, W]; "
+          "reshape the array of the input");
   Initializer initializer(weights);
   const auto mask = task.padded ? std::make_shared<SequenceMask>() : nullptr;
   LayerContext context{.initializer = initializer,
@@ -194,12 +200,14 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
   const Shape wanted = output_of(task, context.shape);
   if (context.shape != wanted) {
     context.path += "." + std::to_string(layers->size() - 1);
-    context.fail(
-        "the last layer makes " + context.shape.describe() + ", but the data need " +
-        (task.classes == 0
-             ? "a vector, the embedding of a text; end with global-avg-pool, or with it "
-               "and linear"
-             : wanted.describe() + "; end with linear, which has as many outputs by itself"));
+    const bool needs_pooling =
+        wanted.kind == Shape::Kind::kVector && context.shape.kind != wanted.kind;
+    std::string remedy = "; end with linear, which has as many outputs by itself";
+    if (needs_pooling) remedy = "; end with global-avg-pool or flatten, and linear";
+    context.fail("the last layer makes " + context.shape.describe() + ", but the data need " +
+                 (task.classes == 0 ? "a vector, the embedding of a text; end with "
+                                      "global-avg-pool, or with it and linear"
+                                    : wanted.describe() + remedy));
   }
   return make_model(
       std::make_shared<Layers>(std::move(layers), mask, /*has_views=*/task.views > 1));

@@ -1,5 +1,7 @@
 #include "gallop/model/mlp.h"
 
+#include <algorithm>
+
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/recompute.h"
@@ -23,7 +25,8 @@ class Mlp final : public Network {
     const auto list = register_module("layers", std::make_shared<List>());
     auto sizes = config.hidden;
     sizes.push_back(task.classes);
-    int64_t in = is_of_numbers(task) ? task.features : task.channels * task.height * task.width;
+    int64_t in = is_of_numbers(task) ? std::max<int64_t>(1, task.context) * task.features
+                                     : task.channels * task.height * task.width;
     for (size_t i = 0; i < sizes.size(); ++i) {
       layers_.push_back(std::make_shared<Linear>(
           initializer,

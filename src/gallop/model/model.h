@@ -27,9 +27,9 @@ struct Task {
   /// Outputs per target: classes, labels, numbers, or tokens. 0: the model chooses, for example the
   /// size of embeddings.
   int64_t classes = 0;
-  int64_t context = 0;     ///< Text: maximum tokens in one input.
+  int64_t context = 0;     ///< Text: maximum tokens in one input. Numbers: T of [T, C], or 0.
   int64_t vocabulary = 0;  ///< Text: number of different tokens; 0: as `classes`.
-  int64_t features = 0;    ///< Numbers: count in one input.
+  int64_t features = 0;    ///< Numbers: count in one input, or in a step of a sequence.
   /// Tables: boundaries of bins of each of these features, for piecewise-linear encodings.
   std::vector<std::vector<double>> bins{};
   /// Tables: the number of indices of each category in the field "categories".
@@ -65,10 +65,10 @@ class Model {
   virtual ~Model() = default;
 
   /// Images: input float [N, C, H, W]. Text: input int64 [N, T], where T is at most the context.
-  /// Numbers: input float [N, features], and in batches "categories" int64 [N, C]. Output
-  /// [N, classes], or per element [N, classes, H, W] and [N, T, classes]. With several texts per
-  /// sample: input [N, T, views], where views may be fewer in predictions, and output embeddings
-  /// [N, views, D].
+  /// Numbers: input float [N, features] or [N, T, features], and in batches "categories" int64
+  /// [N, C]. Output [N, classes], or per element [N, classes, H, W] and [N, T, classes]. With
+  /// several texts per sample: input [N, T, views], where views may be fewer in predictions, and
+  /// output embeddings [N, views, D].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
   /// Like forward(), but leaves the last GEMM to the loss in models with large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }

@@ -273,6 +273,20 @@ class Restore {
   std::vector<at::Tensor> saved_;
 };
 
+// One sample of zeros.
+at::Tensor sample_input(const Task& task, const at::TensorOptions& options) {
+  const bool is_text = task.kind == Task::Kind::kText;
+  std::vector<int64_t> sizes = {1, task.channels, task.height, task.width};
+  if (is_text) {
+    sizes = {1, task.context};
+    if (task.views > 1) sizes.push_back(task.views);
+  } else if (task.kind == Task::Kind::kNumbers) {
+    sizes = {1, task.features};
+    if (task.context > 0) sizes.insert(sizes.begin() + 1, task.context);
+  }
+  return at::zeros(sizes, options.dtype(is_text ? at::kLong : at::kFloat));
+}
+
 }  // namespace
 
 std::vector<LayerSummary> summarize(Model& model, const Task& task) {
@@ -281,14 +295,7 @@ std::vector<LayerSummary> summarize(Model& model, const Task& task) {
   if (device.is_meta()) {
     throw UsageError("a model without values cannot be run, so its layers cannot be listed");
   }
-  const auto options = at::TensorOptions().device(device);
-  const auto input =
-      task.kind == Task::Kind::kText && task.views > 1
-          ? at::zeros({1, task.context, task.views}, options.dtype(at::kLong))
-      : task.kind == Task::Kind::kText ? at::zeros({1, task.context}, options.dtype(at::kLong))
-      : task.kind == Task::Kind::kNumbers
-          ? at::zeros({1, task.features}, options.dtype(at::kFloat))
-          : at::zeros({1, task.channels, task.height, task.width}, options.dtype(at::kFloat));
+  const auto input = sample_input(task, at::TensorOptions().device(device));
   const Restore restore(model, device);
   Recorder recorder(parameters, input);
   // Keep only the graph, so that the logits count only if backward needs them.

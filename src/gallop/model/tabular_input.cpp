@@ -152,6 +152,8 @@ void require_table(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kNumbers,
           "model '" + model + "' takes tables, but the data are " +
               (task.kind == Task::Kind::kImages ? "images; use 'resnet'" : "text; use 'gpt'"));
+  require(task.context == 0,
+          "model '" + model + "' takes tables, but the rows are no vectors; use 'layers'");
   require(task.features > 0 && task.classes > 0,
           "model '" + model + "' needs at least one input and one output");
 }

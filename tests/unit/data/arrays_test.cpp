@@ -190,6 +190,31 @@ TEST_F(Arrays, TasksFollowFromTheTarget) {
   EXPECT_EQ(open()->signature.task, "regression");
 }
 
+TEST_F(Arrays, RowsOfTwoDimensionsAreSequences) {
+  add("x", Floats(2 * 3 * 2), "2, 3, 2");
+  add("y", std::vector<int64_t>{0, 1}, "2,");
+  const auto data = open();
+  EXPECT_EQ(data->signature.kind, "numbers");
+  EXPECT_EQ(data->signature.context, 3);
+  EXPECT_EQ(data->signature.columns, (Names{"x[0]", "x[1]"}));
+  EXPECT_TRUE(data->signature.mean.empty());
+  // Evaluations read other data with the mean and the standard deviation of the signature.
+  config.mean = {1, 2, 3};
+  config.deviation = {1, 1, 4};
+  EXPECT_EQ(open()->signature.mean, config.mean);
+  EXPECT_EQ(open()->signature.deviation, config.deviation);
+}
+
+TEST_F(Arrays, IntegersMayHaveTheMeanOfASignature) {
+  add("x", std::vector<int64_t>{5, 6, 7, 8}, "2, 2");
+  add("y", std::vector<int64_t>{0, 1}, "2,");
+  const auto data = open();
+  config.mean = data->signature.mean;
+  config.deviation = data->signature.deviation;
+  EXPECT_EQ(config.mean, (std::vector<double>{0, 0}));
+  EXPECT_EQ(open()->train->fields().input().shape.dtype, at::kLong);
+}
+
 TEST_F(Arrays, MeanAndDeviationOfTheRecipeAreApplied) {
   add("x", Floats{1, 2, 3, 4}, "2, 2");
   add("y", std::vector<int64_t>{0, 1}, "2,");

@@ -24,6 +24,7 @@ namespace {
 
 const Task kImages{
     .kind = Task::Kind::kImages, .channels = 3, .height = 12, .width = 12, .classes = 5};
+const Task kSequences{.kind = Task::Kind::kNumbers, .classes = 5, .context = 12, .features = 3};
 const Task kText{.kind = Task::Kind::kText, .classes = 17, .context = 9};
 
 const ModelRegistry& models() {
@@ -191,6 +192,63 @@ TEST(LayersModel, EqualsTorchOfRecurrentLayers) {
         return gru_head(std::get<0>(gru_layer->forward(sequence)).mean(1));
       },
       at::rand({2, 3, 12, 12}));
+}
+
+TEST(LayersModel, EqualsTorchOfRecurrentLayersOverNumbers) {
+  namespace nn = torch::nn;
+  const auto model = build(
+      "[{lstm: {hidden: 6, bidirectional: true}}, {gru: 7}, global-avg-pool, linear]", kSequences);
+  nn::LSTM lstm(nn::LSTMOptions(3, 6).bidirectional(true).batch_first(true));
+  nn::GRU gru(nn::GRUOptions(12, 7).batch_first(true));
+  nn::Linear head(7, 5);
+  std::vector<at::Tensor> others = lstm->parameters();
+  for (const auto& tensor : gru->parameters()) others.push_back(tensor);
+  for (const auto& tensor : head->parameters()) others.push_back(tensor);
+  expect_equal(
+      *model, others,
+      [&](const at::Tensor& x) {
+        return head(std::get<0>(gru->forward(std::get<0>(lstm->forward(x)))).mean(1));
+      },
+      at::randn({4, 12, 3}));
+}
+
+TEST(LayersModel, EqualsTorchOfAConvolutionalNetworkOverNumbers) {
+  const auto model = build(
+      "[{conv: {channels: 8, kernel: 5}}, batch-norm, relu, {max-pool: {kernel: 3, stride: 2, "
+      "padding: 1}}, {conv-transpose: {channels: 4, kernel: 4, padding: 1}}, gelu, {avg-pool: "
+      "{kernel: 3, padding: 1}}, {conv: {channels: 6, kernel: 3, stride: 2, padding: 1}}, flatten, "
+      "linear]",
+      kSequences);
+  namespace nn = torch::nn;
+  nn::Sequential other(
+      nn::Conv1d(nn::Conv1dOptions(3, 8, 5).padding(2)), nn::BatchNorm1d(8), nn::ReLU(),
+      nn::MaxPool1d(nn::MaxPool1dOptions(3).stride(2).padding(1)),
+      nn::ConvTranspose1d(nn::ConvTranspose1dOptions(8, 4, 4).stride(2).padding(1)), nn::GELU(),
+      nn::AvgPool1d(nn::AvgPool1dOptions(3).padding(1)),
+      nn::Conv1d(nn::Conv1dOptions(4, 6, 3).stride(2).padding(1)),
+      // Sequences have the channels last, so that flatten has them in another order than PyTorch.
+      nn::Functional([](const at::Tensor& x) { return x.transpose(1, 2).flatten(1); }),
+      nn::Linear(12, 5));
+  expect_equal(
+      *model, other->parameters(),
+      [&](const at::Tensor& x) { return other->forward(x.transpose(1, 2)); },
+      at::randn({4, 12, 3}));
+}
+
+TEST(LayersModel, AttendsToAllStepsOfNumbers) {
+  const auto model = build(
+      "[{linear: 8}, position-embedding, {residual: [layer-norm, {attention: 2}]}, "
+      "global-avg-pool, linear]",
+      kSequences);
+  const at::Tensor x = at::randn({2, 12, 3});
+  const at::Tensor y = model->forward(x);
+  EXPECT_EQ(y.sizes(), (std::vector<int64_t>{2, 5}));
+  // Attention sees later steps, and each sample alone.
+  at::Tensor changed = x.clone();
+  changed[0][11][0] = 9;
+  const at::Tensor moved = model->forward(changed);
+  EXPECT_FALSE(at::allclose(moved[0], y[0]));
+  EXPECT_TRUE(at::allclose(moved[1], y[1], 1e-5, 1e-6));
 }
 
 TEST(LayersModel, EqualsTorchOfCausalConvolutions) {
@@ -369,6 +427,7 @@ TEST(LayersModel, RejectsLayersThatWouldMixPaddingIn) {
   for (const auto& [layers, hint] : std::vector<std::pair<std::string, std::string>>{
            {"[{embedding: 6}, batch-norm, global-avg-pool, linear]", "use layer-norm"},
            {"[{embedding: 6}, flatten, linear]", "use global-avg-pool"},
+           {"[{embedding: 6}, max-pool, global-avg-pool, linear]", "use global-avg-pool"},
            {"[{embedding: 6}, {conv: {channels: 8, stride: 2}}, global-avg-pool, linear]",
             "stride 1"},
            {"[{embedding: 6}, {conv-transpose: {channels: 8, kernel: 2, stride: 2}},"
@@ -467,7 +526,20 @@ TEST(LayersModel, SaysWhatDoesNotFit) {
     const std::string message = mistake(one[0]);
     EXPECT_NE(message.find(one[1]), std::string::npos) << one[0] << "\n" << message;
   }
+  const std::vector<std::vector<std::string>> sequence_cases = {
+      {"[{max-pool: 13}]", "its kernel of 13 is larger than its input, a sequence [12, 3]"},
+      {"[{upsample: 2}]", "needs an image [C, H, W], but its input is a sequence [12, 3]"},
+      {"[{lstm: 4}, linear]",
+       "the last layer makes a sequence [12, 5], but the data need a vector [5]; end with "
+       "global-avg-pool or flatten, and linear"},
+      {"[flatten, {gru: 4}]", "is a vector [36]; arrays with rows [T, C] are sequences"},
+      {"[flatten, max-pool]", "needs an image [C, H, W] or a sequence [T, C], but its input is"}};
+  for (const auto& one : sequence_cases) {
+    const std::string message = mistake(one[0], kSequences);
+    EXPECT_NE(message.find(one[1]), std::string::npos) << one[0] << "\n" << message;
+  }
   const std::vector<std::vector<std::string>> text_cases = {
+      {"[{embedding: 4}, max-pool, linear]", "pooling lets a position see the tokens"},
       {"[linear]", "put an embedding before it"},
       {"[{embedding: 4}, {lstm: {hidden: 4, bidirectional: true}}, linear]",
        "set bidirectional to false"},

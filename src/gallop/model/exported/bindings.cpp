@@ -46,10 +46,14 @@ void check_images(const BoundInput& input, const Task& task, const std::string& 
 
 void check_numbers(const BoundInput& input, const Task& task, const std::string& file) {
   const auto& sizes = input.meta.sizes;
-  if (sizes.empty() || !differs(sizes.back(), task.features)) return;
+  const size_t dims = sizes.size();
+  if (task.features == 0 || dims == 0) return;  // Rows of other shapes, which only a step checks.
+  const bool has_steps = task.context == 0 || (dims > 1 && !differs(sizes[dims - 2], task.context));
+  if (has_steps && !differs(sizes.back(), task.features)) return;
+  const std::string steps = task.context > 0 ? fmt::format("{} steps of ", task.context) : "";
   throw UsageError(
-      fmt::format("{}: input '{}' was exported for sizes {}, but the data have {} numbers", file,
-                  input.name, sizes_text(input.meta), task.features));
+      fmt::format("{}: input '{}' was exported for sizes {}, but the data have {}{} numbers", file,
+                  input.name, sizes_text(input.meta), steps, task.features));
 }
 
 bool takes_input(const std::vector<BoundInput>& bound) {

@@ -45,9 +45,7 @@ void visit(config::Visitor& visitor, AttentionConfig& config) {
 }
 
 std::unique_ptr<Layer> make_attention(const AttentionConfig& config, LayerContext& context) {
-  context.require_kind(Shape::Kind::kSequence, context.shape.kind == Shape::Kind::kTokens
-                                                   ? "put an embedding before it"
-                                                   : "put to-sequence before it");
+  context.require_sequence();
   const int64_t width = context.shape.channels();
   context.require(width % config.heads == 0, std::to_string(config.heads) +
                                                  " heads do not divide the " +

@@ -116,27 +116,12 @@ class Upsample final : public Layer {
   UpsampleConfig config_;
 };
 
-void require_image_or_sequence(const LayerContext& context) {
-  const auto kind = context.shape.kind;
-  if (kind != Shape::Kind::kImage && kind != Shape::Kind::kSequence) {
-    context.fail("needs an image [C, H, W] or a sequence [T, C], but its input is " +
-                 context.shape.describe() +
-                 (kind == Shape::Kind::kTokens ? "; put an embedding before it" : ""));
-  }
-}
-
 void require_groups(const LayerContext& context, int64_t channels, int64_t groups) {
   context.require(channels > 0, "needs channels, the number of its outputs");
   context.require(context.shape.channels() % groups == 0 && channels % groups == 0,
                   "groups of " + std::to_string(groups) + " must divide the " +
                       std::to_string(context.shape.channels()) + " channels of its input and the " +
                       std::to_string(channels) + " of its output");
-}
-
-// The dimensions along which a kernel moves.
-std::vector<int64_t*> lengths_of(Shape& shape) {
-  if (shape.kind == Shape::Kind::kImage) return {&shape.sizes[1], &shape.sizes[2]};
-  return {&shape.sizes[0]};
 }
 
 std::string padding_mistake(const std::string& text) {
@@ -201,7 +186,7 @@ void visit(config::Visitor& visitor, UpsampleConfig& config) {
 }
 
 std::unique_ptr<Layer> make_conv(const ConvConfig& config, LayerContext& context) {
-  require_image_or_sequence(context);
+  context.require_image_or_sequence();
   ConvConfig chosen = config;
   if (chosen.channels == 0) chosen.channels = context.classes;
   context.require(chosen.channels > 0,
@@ -216,7 +201,7 @@ std::unique_ptr<Layer> make_conv(const ConvConfig& config, LayerContext& context
   const int64_t each = is_causal ? reach : padding == "same" ? reach / 2 : *number_of(padding);
   auto layer = std::make_unique<Conv>(chosen, context, each, is_causal);
   Shape shape = context.shape.with_channels(chosen.channels);
-  for (int64_t* length : lengths_of(shape)) {
+  for (int64_t* length : shape.lengths()) {
     const int64_t padded = *length + each * (is_causal ? 1 : 2);
     context.require(padded > reach, "its kernel of " + std::to_string(reach + 1) +
                                         " is larger than its input, " + context.shape.describe());
@@ -231,7 +216,7 @@ std::unique_ptr<Layer> make_conv(const ConvConfig& config, LayerContext& context
 
 std::unique_ptr<Layer> make_conv_transpose(const ConvTransposeConfig& config,
                                            LayerContext& context) {
-  require_image_or_sequence(context);
+  context.require_image_or_sequence();
   require_groups(context, config.channels, config.groups);
   context.require(config.output_padding < config.stride,
                   "output_padding must be less than stride, " + std::to_string(config.stride));
@@ -240,7 +225,7 @@ std::unique_ptr<Layer> make_conv_transpose(const ConvTransposeConfig& config,
   context.require_unpadded("use conv");
   auto layer = std::make_unique<ConvTranspose>(config, context);
   Shape shape = context.shape.with_channels(config.channels);
-  for (int64_t* length : lengths_of(shape)) {
+  for (int64_t* length : shape.lengths()) {
     *length =
         (*length - 1) * config.stride - 2 * config.padding + config.kernel + config.output_padding;
     context.require(*length > 0, "padding leaves nothing of its output");

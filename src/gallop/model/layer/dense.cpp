@@ -130,7 +130,7 @@ std::unique_ptr<Layer> make_embedding(const EmbeddingConfig& config, LayerContex
 
 std::unique_ptr<Layer> make_position_embedding(const PositionEmbeddingConfig& config,
                                                LayerContext& context) {
-  context.require_kind(Shape::Kind::kSequence, "put an embedding or to-sequence before it");
+  context.require_sequence();
   return std::make_unique<PositionEmbedding>(context, config.std);
 }
 

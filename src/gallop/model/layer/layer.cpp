@@ -21,6 +21,11 @@ Shape Shape::with_channels(int64_t channels) const {
   return shape;
 }
 
+std::vector<int64_t*> Shape::lengths() {
+  if (kind == Kind::kImage) return {&sizes[1], &sizes[2]};
+  return {&sizes[0]};
+}
+
 std::string Shape::describe() const {
   std::string text;
   switch (kind) {
@@ -57,6 +62,19 @@ void LayerContext::require_kind(Shape::Kind kind, const std::string& hint) const
   }
   fail("needs " + wanted + ", but its input is " + shape.describe() +
        (hint.empty() ? "" : "; " + hint));
+}
+
+void LayerContext::require_sequence() const {
+  require_kind(Shape::Kind::kSequence,
+               shape.kind == Shape::Kind::kTokens  ? "put an embedding before it"
+               : shape.kind == Shape::Kind::kImage ? "put to-sequence before it"
+                                                   : "arrays with rows [T, C] are sequences");
+}
+
+void LayerContext::require_image_or_sequence() const {
+  if (shape.kind == Shape::Kind::kImage || shape.kind == Shape::Kind::kSequence) return;
+  fail("needs an image [C, H, W] or a sequence [T, C], but its input is " + shape.describe() +
+       (shape.kind == Shape::Kind::kTokens ? "; put an embedding before it" : ""));
 }
 
 void LayerContext::require_unpadded(const std::string& hint) const {

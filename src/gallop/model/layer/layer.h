@@ -31,6 +31,8 @@ struct Shape {
   int64_t channels() const;
   /// Returns the same shape with other channels.
   Shape with_channels(int64_t channels) const;
+  /// The sizes of the dimensions along which the kernel of an image or a sequence moves.
+  std::vector<int64_t*> lengths();
   /// Formats as "an image [3, 32, 32]".
   std::string describe() const;
   bool operator==(const Shape&) const = default;
@@ -88,6 +90,9 @@ struct LayerContext {
   void require(bool condition, const std::string& message) const;
   /// Fails unless the input has this kind; `hint` says what to insert before the layer.
   void require_kind(Shape::Kind kind, const std::string& hint = {}) const;
+  /// Fails unless the input is a sequence, with what makes one of it.
+  void require_sequence() const;
+  void require_image_or_sequence() const;
   /// Fails if the input is a padded sequence, because this layer does not support the padding mask.
   void require_unpadded(const std::string& hint) const;
 };

@@ -11,20 +11,27 @@ namespace {
 
 class Pool final : public Layer {
  public:
-  Pool(const PoolConfig& config, bool takes_maximum)
-      : config_(config), takes_maximum_(takes_maximum) {}
+  Pool(const PoolConfig& config, bool takes_maximum, bool is_image)
+      : config_(config), takes_maximum_(takes_maximum), is_image_(is_image) {}
 
   at::Tensor forward(const at::Tensor& x) override {
-    const auto& [kernel, stride, padding] = config_;
-    if (takes_maximum_) {
-      return at::max_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
-    }
-    return at::avg_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
+    if (is_image_) return pool(x);
+    // A sequence is an image [C, T, 1].
+    return pool(x.transpose(1, 2).unsqueeze(3)).squeeze(3).transpose(1, 2);
   }
 
  private:
+  at::Tensor pool(const at::Tensor& x) const {
+    const auto& [kernel, stride, padding] = config_;
+    const int64_t width = is_image_ ? kernel : 1, at_sides = is_image_ ? padding : 0;
+    if (takes_maximum_) {
+      return at::max_pool2d(x, {kernel, width}, {stride, stride}, {padding, at_sides});
+    }
+    return at::avg_pool2d(x, {kernel, width}, {stride, stride}, {padding, at_sides});
+  }
+
   PoolConfig config_;
-  bool takes_maximum_;
+  bool takes_maximum_, is_image_;
 };
 
 class GlobalAvgPool final : public Layer {
@@ -47,12 +54,16 @@ class GlobalAvgPool final : public Layer {
 };
 
 std::unique_ptr<Layer> make_pool(PoolConfig config, LayerContext& context, bool takes_maximum) {
-  context.require_kind(Shape::Kind::kImage);
+  context.require_image_or_sequence();
+  context.require_unpadded("use global-avg-pool, the mean of the tokens");
+  const bool is_image = context.shape.kind == Shape::Kind::kImage;
+  context.require(!context.causal || is_image || config.kernel == 1,
+                  "pooling lets a position see the tokens that it is to predict");
   if (config.stride == 0) config.stride = config.kernel;
   context.require(2 * config.padding <= config.kernel,
                   "padding must be at most half of kernel, " + std::to_string(config.kernel));
   Shape shape = context.shape;
-  for (int64_t* length : {&shape.sizes[1], &shape.sizes[2]}) {
+  for (int64_t* length : shape.lengths()) {
     const int64_t padded = *length + 2 * config.padding;
     context.require(padded >= config.kernel, "its kernel of " + std::to_string(config.kernel) +
                                                  " is larger than its input, " +
@@ -60,7 +71,7 @@ std::unique_ptr<Layer> make_pool(PoolConfig config, LayerContext& context, bool 
     *length = (padded - config.kernel) / config.stride + 1;
   }
   context.shape = shape;
-  return std::make_unique<Pool>(config, takes_maximum);
+  return std::make_unique<Pool>(config, takes_maximum, is_image);
 }
 
 }  // namespace
@@ -81,9 +92,7 @@ std::unique_ptr<Layer> make_avg_pool(const PoolConfig& config, LayerContext& con
 }
 
 std::unique_ptr<Layer> make_global_avg_pool(const NoOptions& /*config*/, LayerContext& context) {
-  const auto kind = context.shape.kind;
-  context.require(kind == Shape::Kind::kImage || kind == Shape::Kind::kSequence,
-                  "needs an image or a sequence, but its input is " + context.shape.describe());
+  context.require_image_or_sequence();
   context.shape = {.kind = Shape::Kind::kVector, .sizes = {context.shape.channels()}};
   return std::make_unique<GlobalAvgPool>(context.mask);
 }

@@ -7,7 +7,8 @@
 
 namespace gallop::model {
 
-/// Pooling over windows of an image, as torch.nn.MaxPool2d and AvgPool2d.
+/// Pooling over windows of an image, as torch.nn.MaxPool2d and AvgPool2d, or of a sequence, as
+/// MaxPool1d and AvgPool1d.
 struct PoolConfig {
   int64_t kernel = 2;
   int64_t stride = 0;  ///< 0: the kernel size.

@@ -120,9 +120,7 @@ class Recurrent final : public Layer {
 };
 
 std::unique_ptr<Layer> make(const RecurrentConfig& config, LayerContext& context, Cell cell) {
-  context.require_kind(Shape::Kind::kSequence, context.shape.kind == Shape::Kind::kTokens
-                                                   ? "put an embedding before it"
-                                                   : "put to-sequence before it");
+  context.require_sequence();
   context.require(config.hidden > 0, "needs hidden, the number of its outputs");
   context.require(!context.causal || !config.bidirectional,
                   "a bidirectional layer sees the tokens that it is to predict; set bidirectional "
