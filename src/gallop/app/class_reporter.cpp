@@ -9,6 +9,7 @@
 
 #include "gallop/app/batch_images.h"
 #include "gallop/data/png_writer.h"
+#include "gallop/data/text_samples.h"
 
 namespace gallop::app {
 
@@ -31,7 +32,7 @@ void ClassReporter::add(const data::Batch& batch, const at::Tensor& logits) {
     mistake.position = batch.position_of(i);
     mistake.truth = truths[i].item<int64_t>();
     mistake.guess = guesses[i].item<int64_t>();
-    if (mistake.truth == mistake.guess) continue;
+    if (mistake.truth == mistake.guess || mistake.truth == data::kIgnoredTarget) continue;
     mistake.probability = probabilities[i][mistake.guess].item<double>();
     keep(std::move(mistake), batch.input()[i]);
   }

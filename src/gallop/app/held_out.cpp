@@ -14,6 +14,7 @@
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/text_samples.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/evaluate.h"
 
@@ -169,6 +170,7 @@ std::optional<SplitPredictions> predict_splits(std::vector<PredictedSplit>& spli
       const at::Tensor shares = at::softmax(logits.to(at::kFloat), -1).cpu().contiguous();
       const at::Tensor labels = batch.target().to(at::kLong).cpu().contiguous();
       for (int64_t i = 0; i < batch.size(); ++i) {
+        if (labels.const_data_ptr<int64_t>()[i] == data::kIgnoredTarget) continue;
         sums.add({.split = &split, .index = batch.position_of(i)},
                  labels.const_data_ptr<int64_t>()[i], shares.const_data_ptr<float>() + i * classes);
       }

@@ -237,7 +237,8 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
   }
   if (signature.views > 1) context.output_sizes = {signature.views, 0};
   // One prediction per target: logits of images have the class dimension first, as in PyTorch.
-  if (has_classes) {
+  // Class probabilities have that dimension.
+  if (has_classes && !c10::isFloatingType(target.dtype)) {
     auto& sizes = context.output_sizes;
     sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
   }

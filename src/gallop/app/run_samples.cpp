@@ -116,7 +116,8 @@ class Keeper {
     const at::Tensor& target = sample.target();
     const auto& classes = session_.inputs().classes;
     if (target.dim() != 1 || target.is_floating_point()) return {};
-    return classes[static_cast<size_t>(target[0].item<int64_t>())];
+    const auto label = target[0].item<int64_t>();
+    return label < 0 ? "(ignored)" : classes[static_cast<size_t>(label)];
   }
 
   // "age 0.31, income -1.2: price 4.5", as the model sees them.

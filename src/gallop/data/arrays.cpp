@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include <c10/util/Half.h>
@@ -14,6 +16,7 @@
 #include "gallop/data/array_files.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/find.h"
+#include "gallop/data/text_samples.h"
 
 namespace gallop::data {
 
@@ -68,18 +71,23 @@ void convert(Dtype dtype, const char* from, size_t count, To* to) {
   }
 }
 
+const char* row_of(const NpyArray& array, int64_t index) {
+  return array.values.data() + static_cast<size_t>(index) * array.row_bytes();
+}
+
 class ArraySamples final : public Samples {
  public:
   ArraySamples(const std::string& name, std::vector<ArrayField> fields, Normalization normalization,
-               bool has_labels)
+               bool has_labels, bool every_target_counts)
       : Samples(Fields(fields_of(fields))),
         name_(name),
         fields_(std::move(fields)),
         normalization_(std::move(normalization)),
-        has_labels_(has_labels) {}
+        has_labels_(has_labels),
+        every_target_counts_(every_target_counts) {}
 
   int64_t size() const override { return fields_[0].array->sizes[0]; }
-  bool every_target_counts() const override { return has_labels_; }
+  bool every_target_counts() const override { return every_target_counts_; }
   std::optional<int64_t> label(int64_t index) const override {
     if (!has_labels_) return std::nullopt;
     int64_t label = 0;
@@ -110,9 +118,6 @@ class ArraySamples final : public Samples {
     for (const ArrayField& one : fields) list.push_back(one.field);
     return list;
   }
-  static const char* row_of(const NpyArray& array, int64_t index) {
-    return array.values.data() + static_cast<size_t>(index) * array.row_bytes();
-  }
   // Of the first dimension of a row: channels or features.
   void normalize(float* values, size_t count) const {
     const size_t groups = normalization_.mean.size(), each = count / groups;
@@ -127,6 +132,7 @@ class ArraySamples final : public Samples {
   std::vector<ArrayField> fields_;
   Normalization normalization_;
   bool has_labels_;
+  bool every_target_counts_;
 };
 
 bool changes(const Normalization& normalization) {
@@ -135,8 +141,9 @@ bool changes(const Normalization& normalization) {
          std::any_of(normalization.deviation.begin(), normalization.deviation.end(), is_not(1));
 }
 
-/// The smallest and largest value of an array of whole numbers.
-std::pair<int64_t, int64_t> range_of(const NpyArray& array) {
+/// The smallest and largest value of an array of whole numbers, optionally of those that are no
+/// ignored targets.
+std::pair<int64_t, int64_t> range_of(const NpyArray& array, bool ignores) {
   constexpr size_t kBlock = 1 << 16;
   const size_t size = c10::elementSize(array.dtype), count = array.values.size() / size;
   std::vector<int64_t> block(std::min(kBlock, count));
@@ -144,9 +151,10 @@ std::pair<int64_t, int64_t> range_of(const NpyArray& array) {
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t length = std::min(kBlock, count - begin);
     convert(array.dtype, array.values.data() + begin * size, length, block.data());
-    const auto [least, most] =
-        std::minmax_element(block.begin(), block.begin() + static_cast<ptrdiff_t>(length));
-    range = {std::min(range.first, *least), std::max(range.second, *most)};
+    for (size_t i = 0; i < length; ++i) {
+      if (ignores && block[i] == kIgnoredTarget) continue;
+      range = {std::min(range.first, block[i]), std::max(range.second, block[i])};
+    }
   }
   return range;
 }
@@ -275,7 +283,7 @@ class ArraysModule final : public DataModule {
   void choose_task_of(const NpyArray& target) {
     const std::vector<int64_t> sizes = target.row_sizes();
     const bool has_numbers = is_float(target_, target);
-    const auto [least, most] = has_numbers ? std::pair<int64_t, int64_t>() : range_of(target);
+    const auto [least, most] = has_numbers ? std::pair<int64_t, int64_t>() : range_of(target, true);
     const bool is_binary = !has_numbers && least >= 0 && most <= 1;
     std::string natural = "regression";
     if (!has_numbers && sizes.empty()) natural = "classification";
@@ -285,12 +293,14 @@ class ArraysModule final : public DataModule {
     for (const char* task : {"regression", "count-regression", "multi-label"}) {
       if (natural != task && sizes.size() <= 1) tasks.emplace_back(task);
     }
+    if (has_numbers && sizes.size() == 1 && sizes[0] > 1) tasks.emplace_back("classification");
     signature.task = choose_task(context_.config, tasks);
     has_classes_ = signature.task == "classification" || signature.task == "segmentation";
     const int64_t count = sizes.empty() ? 1 : sizes[0];
     Names& names = signature.task == "multi-label" ? signature.classes : signature.targets;
+    has_probabilities_ = has_classes_ && has_numbers;
     if (has_classes_) {
-      set_classes(most);
+      set_classes(has_probabilities_ ? count - 1 : most);
     } else if (signature.task == "multi-label" && !config_.classes.empty()) {
       names = config_.classes;
     } else {
@@ -333,13 +343,39 @@ class ArraysModule final : public DataModule {
       }
     }
     if (!has_classes_ && signature.task != "multi-label") return;
+    if (has_probabilities_) check_probabilities(part);
     if (is_float(target_, array(part, target_))) return;
-    const auto [least, most] = range_of(array(part, target_));
+    const auto [least, most] = range_of(array(part, target_), has_classes_);
     const auto classes = has_classes_ ? static_cast<int64_t>(signature.classes.size()) : 2;
     if (least >= 0 && most < classes) return;
     throw DataError(fmt::format("{}: '{}' has values from {} to {}, but classes are 0 to {}",
                                 printable(part.name()), printable(target_), least, most,
                                 classes - 1));
+  }
+
+  void check_probabilities(const ArrayFiles& part) const {
+    constexpr double kMostError = 1e-3;
+    const NpyArray& target = array(part, target_);
+    const auto classes = static_cast<size_t>(target.row_sizes()[0]);
+    if (classes != signature.classes.size()) {
+      throw DataError(fmt::format("{}: '{}' has probabilities of {} classes, but there are {}",
+                                  printable(part.name()), printable(target_), classes,
+                                  signature.classes.size()));
+    }
+    std::vector<float> row(classes);
+    for (int64_t i = 0; i < target.sizes[0]; ++i) {
+      convert(target.dtype, row_of(target, i), classes, row.data());
+      double sum = 0;
+      for (const float probability : row) {
+        if (!(probability >= 0)) sum = std::numeric_limits<double>::quiet_NaN();
+        sum += double{probability};
+      }
+      if (std::abs(sum - 1) <= kMostError) continue;
+      throw DataError(fmt::format(
+          "{}: row {} of '{}' has no class probabilities, which are 0 or more and whose "
+          "sum is 1; set data.task to regression for other numbers",
+          printable(part.name()), i, printable(target_)));
+    }
   }
 
   std::unique_ptr<Samples> samples_of(const ArrayFiles& part) const {
@@ -359,8 +395,10 @@ class ArraysModule final : public DataModule {
       target.dtype = Dtype::Float;
       if (target.sizes.empty()) target.sizes = {1};
     }
+    const bool has_labels = signature.task == "classification" && !has_probabilities_;
+    const bool all_count = has_labels && range_of(array(part, target_), false).first >= 0;
     return std::make_unique<ArraySamples>(part.name(), std::move(fields), normalization_,
-                                          signature.task == "classification");
+                                          has_labels, all_count);
   }
 
   ArrayField field_of(const ArrayFiles& part, const std::string& name, FieldRole role) const {
@@ -379,6 +417,7 @@ class ArraysModule final : public DataModule {
   Names inputs_;
   Normalization normalization_;
   bool has_classes_ = false;
+  bool has_probabilities_ = false;  // Of the classes, as targets.
 };
 
 }  // namespace

@@ -26,15 +26,29 @@ const MetricTask& task_of(const EvaluateConfig& config) {
   return config.metrics ? config.metrics->task() : classes;
 }
 
+// Whether targets are probabilities of the classes.
+bool is_soft(const data::Batch& batch, const EvaluateConfig& config) {
+  return task_of(config).has_classes() && batch.target().is_floating_point();
+}
+
+// The class labels; of probabilities, the most likely class.
+at::Tensor labels_of(const data::Batch& batch, const EvaluateConfig& config) {
+  const at::Tensor& target = batch.target();
+  return is_soft(batch, config) ? target.argmax(class_dimension(target)) : target;
+}
+
 // Adds the loss, and for class labels the correct predictions.
 void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const EvaluateConfig& config,
                  Tally& sum, std::vector<TermSum>& term_sums) {
   const bool counts_correct = task_of(config).has_classes();
   Tally tally;
   if (counts_correct) {
-    const bool has_loss = config.loss != nullptr;
-    tally =
-        has_loss ? count_correct_of(outputs, batch.target()) : tally_of(outputs, batch.target());
+    const at::Tensor labels = labels_of(batch, config);
+    const bool has_loss = config.loss != nullptr || is_soft(batch, config);
+    tally = has_loss ? count_correct_of(outputs, labels) : tally_of(outputs, labels);
+  }
+  if (!config.loss && is_soft(batch, config)) {
+    tally.loss_sum = cross_entropy_sum(outputs, batch.target(), 0).item<double>();
   }
   if (config.loss) {
     const NamedTensors fields = batch.by_role();
@@ -77,8 +91,15 @@ void finish(const EvaluateConfig& config, Evaluation& evaluation) {
 // Marks targets with the label EvaluateConfig::ignored.
 void mark_ignored(data::Batch& batch, const EvaluateConfig& config) {
   if (config.ignored == data::kIgnoredTarget || !task_of(config).has_classes()) return;
+  if (is_soft(batch, config)) return;
   at::Tensor& target = batch.tensors[batch.fields->target_index()];
   target = target.masked_fill(target.eq(config.ignored), data::kIgnoredTarget);
+}
+
+data::Batch with_labels(const data::Batch& batch, const EvaluateConfig& config) {
+  data::Batch labeled = batch;
+  labeled.tensors[batch.fields->target_index()] = labels_of(batch, config);
+  return labeled;
 }
 
 // Reverses the standardization of targets.
@@ -93,7 +114,7 @@ Predictions batch_predictions(const at::Tensor& outputs, const data::Batch& batc
                               const EvaluateConfig& config) {
   Predictions seen{
       .outputs = config.loss ? predictions_of(*config.loss, outputs, batch.target()) : outputs,
-      .target = batch.target()};
+      .target = labels_of(batch, config)};
   const MetricTask& task = task_of(config);
   if (task.target_mean.empty()) return seen;
   return {.outputs = in_original_units(seen.outputs, task),
@@ -340,14 +361,14 @@ void add_to_all(const std::vector<Member>& members, const data::Batch& batch,
     if (members.size() > 1) {
       together.add(outputs);
     } else if (config.see) {
-      config.see(batch, outputs);
+      config.see(with_labels(batch, config), outputs);
     }
   }
   if (members.size() == 1) return;
   const at::Tensor mean = together.mean();
   add_outputs(mean, batch, config, result.ensemble.tally, result.ensemble.terms);
   sums.add(members.size(), batch_predictions(mean, batch, config));
-  if (config.see) config.see(batch, mean);
+  if (config.see) config.see(with_labels(batch, config), mean);
 }
 
 }  // namespace

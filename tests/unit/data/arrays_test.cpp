@@ -1,6 +1,7 @@
 // Arrays as NumPy writes them, by tests/parity/make_arrays.py.
 #include "gallop/data/arrays.h"
 
+#include <cmath>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -213,6 +214,42 @@ TEST_F(Arrays, IntegersMayHaveTheMeanOfASignature) {
   config.deviation = data->signature.deviation;
   EXPECT_EQ(config.mean, (std::vector<double>{0, 0}));
   EXPECT_EQ(open()->train->fields().input().shape.dtype, at::kLong);
+}
+
+TEST_F(Arrays, ClassesMayHaveProbabilities) {
+  config.task = "classification";
+  add("x", Floats(2 * 3), "2, 3");
+  add("y", Floats{0.25, 0.25, 0.5, 1, 0, 0}, "2, 3");
+  const auto data = open();
+  EXPECT_EQ(data->signature.task, "classification");
+  EXPECT_EQ(data->signature.classes, (Names{"0", "1", "2"}));
+  EXPECT_EQ(data->train->fields().target().shape.dtype, at::kFloat);
+  EXPECT_EQ(data->train->label(0), std::nullopt);
+  EXPECT_FALSE(data->train->every_target_counts());
+  EXPECT_EQ(open({.classes = {"a", "b", "c"}})->signature.classes, (Names{"a", "b", "c"}));
+  EXPECT_TRUE(contains(data_error([&] {
+                         open({.classes = {"a", "b"}});
+                       }),
+                       "'y' has probabilities of 3 classes, but there are 2"));
+  for (const Floats& row : {Floats{0.25, 0.25, 0.4}, Floats{-0.5, 0.5, 1}, Floats{NAN, 0, 1}}) {
+    add("y", Floats{1, 0, 0, row[0], row[1], row[2]}, "2, 3");
+    EXPECT_TRUE(contains(data_error([&] { open(); }), "row 1 of 'y' has no class probabilities"));
+  }
+  config.task = "auto";
+  EXPECT_EQ(open()->signature.task, "regression");
+}
+
+TEST_F(Arrays, TargetsMayBeIgnored) {
+  add("x", Floats(3), "3, 1");
+  add("y", std::vector<int64_t>{1, -100, 0}, "3,");
+  const auto data = open();
+  EXPECT_EQ(data->signature.classes, (Names{"0", "1"}));
+  EXPECT_FALSE(data->train->every_target_counts());
+  EXPECT_EQ(data->train->label(1), -100);
+  add("y", std::vector<int64_t>{1, 1, 0}, "3,");
+  EXPECT_TRUE(open()->train->every_target_counts());
+  add("y", std::vector<int64_t>{1, -100, -1}, "3,");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "'y' has values from -1 to 1, but classes"));
 }
 
 TEST_F(Arrays, MeanAndDeviationOfTheRecipeAreApplied) {

@@ -109,10 +109,8 @@ DataQuality check_samples(const DataModule& module) {
     const auto& of_part = labels[static_cast<size_t>(one.part)];
     FoundSample sample{.part = one.part,
                        .name = names.shorten(descriptions[static_cast<size_t>(i)])};
-    if (!of_part.empty()) {
-      sample.label =
-          signature.classes[static_cast<size_t>(of_part[static_cast<size_t>(one.index)])];
-    }
+    const int64_t label = of_part.empty() ? -1 : of_part[static_cast<size_t>(one.index)];
+    if (label >= 0) sample.label = signature.classes[static_cast<size_t>(label)];
     return sample;
   };
   std::vector<Part> parts;
