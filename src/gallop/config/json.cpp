@@ -14,7 +14,7 @@ nlohmann::ordered_json json_of(const Node& node) {
       if (const auto flag = as_bool(node)) return *flag;
       if (const auto integer = as_integer(node)) return *integer;
       if (const auto number = as_number(node)) return *number;
-      if (is_null(node) || (!node.quoted && node.scalar == "none")) return nullptr;
+      if (is_null(node)) return nullptr;
       return node.scalar;
     case Node::Kind::kList: {
       auto list = nlohmann::ordered_json::array();

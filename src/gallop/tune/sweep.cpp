@@ -265,11 +265,8 @@ class Reader {
       return "{}";
     }
     check_chosen(registries_, key, map, problems_);
-    // As JSON, 'none' must become null, and 'auto', a default, is omitted.
+    // 'auto' is the default.
     std::erase_if(map.entries, [](const Node::Entry& entry) { return is_auto(entry.value); });
-    for (Node::Entry& entry : map.entries) {
-      if (entry.value.scalar == "none") entry.value.quoted = true;
-    }
     return config::to_json(map);
   }
 

@@ -243,6 +243,8 @@ TEST(ParseYaml, RejectsUnsupportedYaml) {
 TEST(ToJson, InfersTypesFromTheText) {
   EXPECT_EQ(to_json(parse_yaml("a: 1\nb: 2.5\nc: [true, x, null]\nd: '7'\n", "r")),
             R"({"a":1,"b":2.5,"c":[true,"x",null],"d":"7"})");
+  EXPECT_EQ(to_json(parse_yaml("a: none\nb: [~, None, 'null', Null]\nc:\n", "r")),
+            R"({"a":"none","b":[null,"None","null",null],"c":null})");
 }
 
 TEST(DescribeFields, ListsKeysTypesAndDefaults) {

@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/tune/chosen.h"
+#include "gallop/tune/trial_args.h"
 
 namespace gallop::tune {
 namespace {
@@ -203,6 +204,29 @@ parameters:
   EXPECT_EQ(choices("none"), (Values{"null", "\"None\"", "1"}));
   EXPECT_EQ(choices("nothing"), (Values{"null"}));
   EXPECT_EQ(choices("text"), (Values{"\"yes\""}));
+}
+
+// Valid for options such as `train.spikes.action`; only `null` and `~` are null in YAML.
+TEST(Sweep, HasTheTextNone) {
+  const Sweep sweep = parse(R"(
+recipe: a
+metric: loss
+parameters:
+  train.spikes.action: [none, skip, null]
+  data.normalize: none
+  optimizer.lr_scaling: {values: [none, linear]}
+  schedule.name: {cases: {none: , cosine: {schedule.final: [0, 0.1]}}}
+start: [{train.spikes.action: none, optimizer.lr_scaling: none, schedule.name: none}]
+)");
+  const Space& space = sweep.settings.space;
+  using Values = std::vector<std::string>;
+  EXPECT_EQ(space[0].choices()->values, (Values{"\"none\"", "\"skip\"", "null"}));
+  EXPECT_EQ(space[1].choices()->values, (Values{"\"none\""}));
+  EXPECT_EQ(space[2].choices()->values, (Values{"\"none\"", "\"linear\""}));
+  EXPECT_EQ(space[3].choices()->values, (Values{"\"none\"", "\"cosine\""}));
+  EXPECT_EQ(recipe_options(parse_run_spec(sweep.settings.run), space, sweep.start.at(0)),
+            (Values{"train.spikes.action=none", "data.normalize=none", "optimizer.lr_scaling=none",
+                    "schedule.name=none"}));
 }
 
 TEST(Sweep, OfWandbFlattensNestedParameters) {
