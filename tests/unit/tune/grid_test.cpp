@@ -56,6 +56,13 @@ TEST(GridSampler, HasExactDecimalValues) {
   const Space powers({{"a", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}}}, {});
   EXPECT_EQ(walk(powers, {.points = 5, .shuffle = false}),
             (Texts{"0.0001", "0.001", "0.01", "0.1", "1"}));
+  const auto walk_powers = [](double low, double high) {
+    const Space space({{"a", Interval{.low = low, .high = high, .scale = Scale::kLog}}}, {});
+    return walk(space, {.points = 5, .shuffle = false});
+  };
+  EXPECT_EQ(walk_powers(1e-4, 10).back(), "10");
+  EXPECT_EQ(walk_powers(1e-5, 0.1), (Texts{"1e-05", "0.0001", "0.001", "0.01", "0.1"}));
+  EXPECT_EQ(walk_powers(0.1234567890123456, 0.7654321098765432).front(), "0.1234567890123456");
 }
 
 // From an earlier version, which did not round sums.

@@ -27,10 +27,21 @@ std::vector<double> values_of(const Choices& choices) {
   return values;
 }
 
-// Removes rounding noise of sums: 0.3 instead of 0.30000000000000004.
+// Removes rounding noise: 0.3 instead of 0.30000000000000004, which is a sum, and on other scales
+// 0.001 instead of 0.0010000000000000009, whose logarithm has been rounded, too.
 double without_noise(const Interval& interval, double value) {
-  const double rounded = parse_number<double>(fmt::format("{:.15g}", value)).value();
+  const int digits = interval.scale == Scale::kLinear ? 15 : 12;
+  const double rounded = parse_number<double>(fmt::format("{:.{}g}", value, digits)).value();
   return std::clamp(rounded, interval.low, interval.high);
+}
+
+// One of `size` values of an interval, evenly spaced on its scale from bound to bound.
+double value_between(const Interval& interval, int64_t index, int64_t size) {
+  if (index == 0) return interval.low;
+  if (index == size - 1) return interval.high;
+  const auto [low, high] = coordinates(interval);
+  const double share = static_cast<double>(index) / static_cast<double>(size - 1);
+  return without_noise(interval, value_at(interval, low + share * (high - low)));
 }
 
 std::vector<double> values_of(const std::string& name, const Interval& interval,
@@ -41,14 +52,10 @@ std::vector<double> values_of(const std::string& name, const Interval& interval,
     throw UsageError(fmt::format("the grid has {} values of {}; at most {} are supported", size,
                                  printable(name), kMostValues));
   }
-  const auto [low, high] = coordinates(interval);
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
-    const auto place = static_cast<double>(i);
-    const double share = place / static_cast<double>(std::max<int64_t>(size - 1, 1));
-    values.push_back(is_counted
-                         ? value_on_grid(interval, place)
-                         : without_noise(interval, value_at(interval, low + share * (high - low))));
+    values.push_back(is_counted ? value_on_grid(interval, static_cast<double>(i))
+                                : value_between(interval, i, size));
   }
   return values;
 }
