@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -32,21 +33,108 @@ constexpr int kDeepest = 64;
 // Limits the nesting of chains such as 1 + 1 + ..., each evaluated within the next.
 constexpr int kMostOperations = 5000;
 
+/// A number with a bound of its rounding error: the difference from the exact result if names and
+/// constants stand for decimal numbers. 0 for these themselves, so that they are compared exactly.
+struct Number {
+  double value = 0;
+  double error = 0;
+};
+
+/// Whether a double represents an integer without rounding.
+bool is_integer(double value) { return std::floor(value) == value && std::abs(value) <= 0x1p53; }
+
+double half_ulp(double value) {
+  const double size = std::abs(value);
+  return (std::nextafter(size, std::numeric_limits<double>::infinity()) - size) / 2;
+}
+
+/// The error of an operand, which for a decimal fraction is that of the nearest double.
+double input_error(const Number& number) {
+  if (number.error > 0 || is_integer(number.value)) return number.error;
+  return half_ulp(number.value);
+}
+
+/// A result with the errors of its operands, amplified by the operation, and its own.
+Number rounded(double value, double operand_errors) {
+  const bool is_exact = operand_errors == 0 && is_integer(value);
+  const double error = is_exact ? 0 : operand_errors + half_ulp(value);
+  return {value, std::isfinite(error) ? error : 0};
+}
+
+Number sum(const Number& a, const Number& b) {
+  return rounded(a.value + b.value, input_error(a) + input_error(b));
+}
+
+Number product(const Number& a, const Number& b) {
+  return rounded(a.value * b.value,
+                 std::abs(a.value) * input_error(b) + std::abs(b.value) * input_error(a));
+}
+
+Number quotient(const Number& a, const Number& b) {
+  const double value = a.value / b.value;
+  return rounded(value, (input_error(a) + std::abs(value) * input_error(b)) / std::abs(b.value));
+}
+
+Number power(const Number& a, const Number& b) {
+  const double value = std::pow(a.value, b.value);
+  const double relative = std::abs(b.value / a.value) * input_error(a) +
+                          std::abs(std::log(std::abs(a.value))) * input_error(b);
+  return rounded(value, relative == 0 ? 0 : relative * std::abs(value));
+}
+
+bool is_nearly(const Number& a, const Number& b) {
+  if (a.value == b.value) return true;
+  if (a.error == 0 && b.error == 0) return false;
+  constexpr double kMargin = 1 + 0x1p-20;  // The bounds themselves are rounded.
+  return std::abs(a.value - b.value) <= kMargin * (input_error(a) + input_error(b));
+}
+
+/// The integer that a number is, but for its rounding error.
+std::optional<double> nearly_integer(const Number& number) {
+  const double nearest = std::round(number.value);
+  return is_nearly(number, {nearest}) ? std::optional(nearest) : std::nullopt;
+}
+
+Number remainder(const Number& a, const Number& b) {
+  const Number steps = quotient(a, b);
+  const double error = input_error(a) + std::abs(steps.value) * input_error(b);
+  const bool is_multiple = error > 0 && nearly_integer(steps);
+  return rounded(is_multiple ? 0 : std::fmod(a.value, b.value), error);
+}
+
 struct Function {
   const char* name;
   bool takes_several;
-  double (*compute)(const std::vector<double>& arguments);
+  Number (*compute)(const std::vector<Number>& arguments);
 };
 
+bool is_less(const Number& a, const Number& b) { return a.value < b.value; }
+
 const Function kFunctions[] = {
-    {"min", true, [](const auto& x) { return *std::min_element(x.begin(), x.end()); }},
-    {"max", true, [](const auto& x) { return *std::max_element(x.begin(), x.end()); }},
-    {"abs", false, [](const auto& x) { return std::abs(x[0]); }},
-    {"sqrt", false, [](const auto& x) { return std::sqrt(x[0]); }},
-    {"exp", false, [](const auto& x) { return std::exp(x[0]); }},
-    {"log", false, [](const auto& x) { return std::log(x[0]); }},
-    {"floor", false, [](const auto& x) { return std::floor(x[0]); }},
-    {"ceil", false, [](const auto& x) { return std::ceil(x[0]); }},
+    {"min", true, [](const auto& x) { return *std::min_element(x.begin(), x.end(), is_less); }},
+    {"max", true, [](const auto& x) { return *std::max_element(x.begin(), x.end(), is_less); }},
+    {"abs", false,
+     [](const auto& x) {
+       return Number{std::abs(x[0].value), x[0].error};
+     }},
+    {"sqrt", false,
+     [](const auto& x) {
+       const double root = std::sqrt(x[0].value);
+       return rounded(root, root > 0 ? input_error(x[0]) / (2 * root) : 0);
+     }},
+    {"exp", false,
+     [](const auto& x) {
+       const double value = std::exp(x[0].value);
+       return rounded(value, value * input_error(x[0]));
+     }},
+    {"log", false,
+     [](const auto& x) {
+       return rounded(std::log(x[0].value), input_error(x[0]) / std::abs(x[0].value));
+     }},
+    {"floor", false,
+     [](const auto& x) { return Number{nearly_integer(x[0]).value_or(std::floor(x[0].value))}; }},
+    {"ceil", false,
+     [](const auto& x) { return Number{nearly_integer(x[0]).value_or(std::ceil(x[0].value))}; }},
 };
 
 const Function* find_function(std::string_view name) {
@@ -231,58 +319,81 @@ class Parser {
   int depth_ = 0, operations_ = 0;
 };
 
-double number_of(const Value& value) {
-  if (const double* const number = std::get_if<double>(&value)) return *number;
+using Result = std::variant<Number, std::string>;
+
+Number number_of(const Result& result) {
+  if (const Number* const number = std::get_if<Number>(&result)) return *number;
   throw UsageError(fmt::format("'{}' is a string, but a number is required",
-                               printable(std::get<std::string>(value))));
+                               printable(std::get<std::string>(result))));
 }
 
-double computed(std::string_view operation, double a, double b) {
-  if (operation == "<") return a < b ? 1 : 0;
-  if (operation == "<=") return a <= b ? 1 : 0;
-  if (operation == ">") return a > b ? 1 : 0;
-  if (operation == ">=") return a >= b ? 1 : 0;
-  if (operation == "+") return a + b;
-  if (operation == "-") return a - b;
-  if (operation == "*") return a * b;
-  if (operation == "/") return a / b;
-  if (operation == "%") return std::fmod(a, b);
-  if (operation == "^") return std::pow(a, b);
+Result result_of(const Value& value) {
+  if (const double* const number = std::get_if<double>(&value)) return Number{*number};
+  return std::get<std::string>(value);
+}
+
+Number truth(bool is_true) { return {is_true ? 1.0 : 0.0}; }
+
+bool is_true(const Number& number) { return number.value != 0 && !std::isnan(number.value); }
+
+bool is_equal(const Result& a, const Result& b) {
+  const Number* const number = std::get_if<Number>(&a);
+  const Number* const other = std::get_if<Number>(&b);
+  if (number != nullptr && other != nullptr) return is_nearly(*number, *other);
+  return number == nullptr && other == nullptr &&
+         std::get<std::string>(a) == std::get<std::string>(b);
+}
+
+Number computed(std::string_view operation, const Number& a, const Number& b) {
+  if (operation == "<") return truth(a.value < b.value && !is_nearly(a, b));
+  if (operation == "<=") return truth(a.value < b.value || is_nearly(a, b));
+  if (operation == ">") return truth(a.value > b.value && !is_nearly(a, b));
+  if (operation == ">=") return truth(a.value > b.value || is_nearly(a, b));
+  if (operation == "+") return sum(a, b);
+  if (operation == "-") return sum(a, {-b.value, b.error});
+  if (operation == "*") return product(a, b);
+  if (operation == "/") return quotient(a, b);
+  if (operation == "%") return remainder(a, b);
+  if (operation == "^") return power(a, b);
   throw InternalError(fmt::format("unknown operation '{}'", operation));
 }
 
-Value evaluated(const Term& term, const std::vector<Value>& values);
+Result evaluated(const Term& term, const std::vector<Value>& values);
 
-double evaluated_number(const Term& term, const std::vector<Value>& values) {
+Number evaluated_number(const Term& term, const std::vector<Value>& values) {
   return number_of(evaluated(term, values));
 }
 
-Value evaluated_operation(const Term& term, const std::vector<Value>& values) {
+Number evaluated_operation(const Term& term, const std::vector<Value>& values) {
   const auto operand = [&](size_t i) { return evaluated_number(term.operands[i], values); };
   const std::string& operation = term.operation;
-  if (operation == "not") return operand(0) == 0 ? 1.0 : 0.0;
-  if (operation == "negate") return -operand(0);
-  if (operation == "and") return operand(0) != 0 && operand(1) != 0 ? 1.0 : 0.0;
-  if (operation == "or") return operand(0) != 0 || operand(1) != 0 ? 1.0 : 0.0;
+  if (operation == "not") return truth(!is_true(operand(0)));
+  if (operation == "negate") {
+    const Number number = operand(0);
+    return {-number.value, number.error};
+  }
+  if (operation == "and") return truth(is_true(operand(0)) && is_true(operand(1)));
+  if (operation == "or") return truth(is_true(operand(0)) || is_true(operand(1)));
   if (operation == "==" || operation == "=" || operation == "!=") {
-    const bool equal = evaluated(term.operands[0], values) == evaluated(term.operands[1], values);
-    return equal == (operation != "!=") ? 1.0 : 0.0;
+    const bool equal =
+        is_equal(evaluated(term.operands[0], values), evaluated(term.operands[1], values));
+    return truth(equal == (operation != "!="));
   }
   if (const Function* const function = find_function(operation)) {
-    std::vector<double> arguments;
+    std::vector<Number> arguments;
     for (size_t i = 0; i < term.operands.size(); ++i) arguments.push_back(operand(i));
     return function->compute(arguments);
   }
   return computed(operation, operand(0), operand(1));
 }
 
-Value evaluated(const Term& term, const std::vector<Value>& values) {
+Result evaluated(const Term& term, const std::vector<Value>& values) {
   switch (term.kind) {
-    case Term::Kind::kConstant: return term.constant;
-    case Term::Kind::kName: return values.at(term.name);
+    case Term::Kind::kConstant: return result_of(term.constant);
+    case Term::Kind::kName: return result_of(values.at(term.name));
     case Term::Kind::kOperation: return evaluated_operation(term, values);
   }
-  return 0.0;
+  return Number{};
 }
 
 }  // namespace
@@ -291,11 +402,13 @@ Expression::Expression(std::string_view text)
     : root_(std::make_shared<const Term>(Parser(text, names_).parse())) {}
 
 Value Expression::evaluate(const std::vector<Value>& values) const {
-  return evaluated(*root_, values);
+  const Result result = evaluated(*root_, values);
+  if (const Number* const number = std::get_if<Number>(&result)) return number->value;
+  return std::get<std::string>(result);
 }
 
 bool Expression::holds(const std::vector<Value>& values) const {
-  return number_of(evaluate(values)) != 0;
+  return number_of(evaluated(*root_, values)).value != 0;
 }
 
 }  // namespace gallop::config

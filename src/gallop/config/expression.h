@@ -14,7 +14,9 @@ namespace gallop::config {
 /// Operators by ascending precedence: `or`; `and`; `not`; `<` `<=` `>` `>=` `==` (also `=`) `!=`;
 /// `+` `-`; `*` `/` `%`; unary `-`; `^`. Functions: `min` and `max` of several values, `abs`,
 /// `sqrt`, `exp`, `log`, `floor`, `ceil` of one. `true` is 1, `false` is 0. Strings are quoted and
-/// can only be compared. Names consist of letters, digits, `_` and `.`; other characters need
+/// can only be compared. Comparisons, `floor`, `ceil` and `%` allow for the rounding errors of the
+/// arithmetic in their operands: 0.1 + 0.2 equals 0.3. NaN is equal to nothing, and false in `and`,
+/// `or` and `not`. Names consist of letters, digits, `_` and `.`; other characters need
 /// backquotes, as in MLflow: "metrics.`val-loss`".
 class Expression {
  public:
@@ -29,7 +31,7 @@ class Expression {
   /// `values` has one element per item of names(). Throws UsageError for arithmetic with strings,
   /// or an ordering of a string and a number.
   Value evaluate(const std::vector<Value>& values) const;
-  /// Whether the result is a number other than 0.
+  /// Whether the result is a number other than 0, or NaN.
   bool holds(const std::vector<Value>& values) const;
 
   struct Term;

@@ -1,5 +1,8 @@
 #include "gallop/config/expression.h"
 
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -35,9 +38,62 @@ TEST(Expression, FollowsTheOrderOfOperators) {
 }
 
 TEST(Expression, RejectsChainedComparisons) {
-  EXPECT_NE(mistake("0.2 < x < 0.4").find("join them by 'and'"), std::string::npos);
-  EXPECT_NE(mistake("not 1 == 2 == 3").find("join them by 'and'"), std::string::npos);
+  EXPECT_NE(mistake("0.2 < x < 0.4").find("join them with 'and'"), std::string::npos);
+  EXPECT_NE(mistake("not 1 == 2 == 3").find("join them with 'and'"), std::string::npos);
   EXPECT_EQ(number("(1 < 2) == (2 < 3)"), 1);
+}
+
+TEST(Expression, AllowsForRoundingErrors) {
+  for (const char* text : {"0.1 + 0.2 == 0.3",
+                           "0.1 + 0.2 <= 0.3",
+                           "not 0.1 + 0.2 > 0.3",
+                           "0.3 - 0.2 >= 0.1",
+                           "100.1 - 100 <= 0.1",
+                           "not 1.1 - 1 > 0.1",
+                           "3 * 0.1 == 0.3",
+                           "0.3 / 0.1 == 3",
+                           "1 / 3 * 3 == 1",
+                           "0.1 * 3 - 0.3 == 0",
+                           "0.3 % 0.1 == 0",
+                           "0.7 % 0.1 == 0",
+                           "1 % 0.1 == 0",
+                           "0.35 % 0.1 == 0.05",
+                           "floor(0.3 / 0.1) == 3",
+                           "ceil(3 * 0.1 / 0.3) == 1",
+                           "sqrt(0.1 + 0.2) ^ 2 == 0.3",
+                           "0.1 ^ 2 == 0.01",
+                           "exp(log(0.3)) == 0.1 + 0.2",
+                           "max(0.1 + 0.2, 0) <= 0.3",
+                           "abs(-0.1 - 0.2) <= 0.3",
+                           "-(0.1 + 0.2) >= -0.3"}) {
+    EXPECT_EQ(number(text), 1) << text;
+  }
+}
+
+TEST(Expression, ComparesExactlyWithoutRounding) {
+  // Of values and integers, even if the next double is meant.
+  EXPECT_TRUE(Expression("a < 0.3").holds({std::nextafter(0.3, 0)}));
+  EXPECT_FALSE(Expression("a == 0.3").holds({std::nextafter(0.3, 1)}));
+  for (const char* text :
+       {"9007199254740991 + 1 > 9007199254740991", "7 % 4 == 3", "9007199254740991 % 2 == 1",
+        "1e15 + 1 != 1e15", "94906265 ^ 2 % 2 == 1", "-7 % 4 == -3",
+        "0.1 + 0.2 < 0.300000000000001", "0.1 + 0.2 > 0.299999999999999"}) {
+    EXPECT_EQ(number(text), 1) << text;
+  }
+}
+
+TEST(Expression, HasNanAndInfinity) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const char* text : {"a == a", "a < 1", "a or false", "a and true", "a + 1 <= 2"}) {
+    EXPECT_EQ(number(text, {NAN}), 0) << text;
+  }
+  EXPECT_EQ(number("not a", {NAN}), 1);
+  EXPECT_EQ(number("a != a", {NAN}), 1);
+  EXPECT_TRUE(std::isnan(number("a % 0", {1.5})));
+  for (const char* text :
+       {"a == a", "a + 0.1 > 1", "a - 0.1 == a", "0.1 - a < 0.2", "1 % a == 1"}) {
+    EXPECT_EQ(number(text, {inf}), 1) << text;
+  }
 }
 
 TEST(Expression, KnowsFunctions) {
