@@ -13,8 +13,8 @@ namespace gallop::track {
 ///
 ///     metrics.accuracy > 0.9 and params.optimizer.lr < 0.1 and state == "finished"
 ///
-/// `=` equals `==`, as in MLflow. A missing value is unequal to everything, and neither less nor
-/// greater than anything.
+/// `=` equals `==`, as in MLflow. A missing value, like NaN, is unequal to everything, neither less
+/// nor greater than anything, and false on its own.
 class RunFilter {
  public:
   /// An empty text matches all runs. Throws UsageError with the position of the first mistake, and

@@ -221,6 +221,10 @@ TEST(RunFilter, SelectsByMetricsOptionsTagsAndFields) {
   EXPECT_EQ(chosen(index, "params.optimizer.name = 'adamw'"), (Names{"b", "c"}));
   EXPECT_EQ(chosen(index, "metrics.accuracy < 1"), (Names{"a", "b"}));
   EXPECT_EQ(chosen(index, "not metrics.accuracy > 0.92"), (Names{"a", "c"}));
+  EXPECT_EQ(chosen(index, "metrics.accuracy"), (Names{"a", "b"}));
+  EXPECT_EQ(chosen(index, "metrics.accuracy or name == 'c'"), (Names{"a", "b", "c"}));
+  EXPECT_EQ(chosen(index, "metrics.accuracy and steps"), (Names{"a", "b"}));
+  EXPECT_EQ(chosen(index, "not metrics.accuracy"), (Names{"c"}));
   EXPECT_EQ(chosen(index, "tags.team == 'vision' or name == 'a'"), (Names{"a", "c"}));
   EXPECT_EQ(chosen(index, "state == 'finished' and steps >= 10"), (Names{"a", "b"}));
   EXPECT_EQ(error_of([&] { chosen(index, "metrics.acuracy > 0.9"); }),
