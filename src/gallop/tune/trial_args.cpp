@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/tune/value_word.h"
 #include "gallop/tune/wandb.h"
@@ -24,35 +27,57 @@ constexpr std::string_view kVariable = "${envvar:";
 constexpr const char* kArguments = "${args_json}";
 constexpr const char* kArgumentsFile = "${args_json_file}";
 
-// The value of `${envvar:NAME}`; `end` is the index of the closing brace.
-std::string variable_at(const std::string& word, size_t begin, size_t end) {
-  const size_t name_at = begin + kVariable.size();
-  const std::string name = word.substr(name_at, end - name_at);
-  const char* const value = std::getenv(name.c_str());
+/// A part of an argument: a text, or the value of the environment variable of this name.
+struct Piece {
+  std::string text;
+  bool is_variable = false;
+};
+using Pieces = std::vector<Piece>;
+
+Pieces literal(std::string text) { return {Piece{std::move(text)}}; }
+
+std::string value_of(const Piece& piece) {
+  if (!piece.is_variable) return piece.text;
+  const char* const value = std::getenv(piece.text.c_str());
   if (value != nullptr) return value;
-  throw UsageError(fmt::format("command: environment variable '{}' is not set", printable(name)));
+  throw UsageError(
+      fmt::format("command: environment variable '{}' is not set", printable(piece.text)));
 }
 
-struct Filling {
-  Variables variables;
-  bool keeps_braces;  ///< Keeps braces without a parameter's name, including doubled ones, as W&B
-                      ///< does.
-};
+// As a part of a word of a POSIX shell.
+std::string shell_text(const Piece& piece) {
+  if (!piece.is_variable) return piece.text.empty() ? "" : shell_word(piece.text);
+  const auto is_digit = [](unsigned char letter) { return std::isdigit(letter) != 0; };
+  const auto is_letter = [](unsigned char letter) { return letter == '_' || std::isalnum(letter); };
+  const std::string& name = piece.text;
+  const bool is_parameter = !name.empty() && !is_digit(static_cast<unsigned char>(name[0])) &&
+                            std::all_of(name.begin(), name.end(), is_letter);
+  return is_parameter ? fmt::format("\"${{{}}}\"", name)
+                      : fmt::format("\"$(printenv {})\"", shell_word(name));
+}
 
-// Substitutes values for `{name}`; "{{" is a literal brace.
-std::string filled(const std::string& word, const Args& values, const Space& space,
-                   const Filling& filling) {
-  std::string text;
+std::string shell_word_of(const Pieces& pieces) {
+  std::string word;
+  for (const Piece& piece : pieces) word += shell_text(piece);
+  return word.empty() ? shell_word("") : word;
+}
+
+// Substitutes values for `{name}`; "{{" is a literal brace. With `keeps_braces`, those without a
+// parameter's name are kept, including doubled ones, as W&B does.
+Pieces filled(const std::string& word, const Args& values, const Space& space, bool keeps_braces) {
+  Pieces pieces(1);
   for (size_t i = 0; i < word.size(); ++i) {
+    std::string& text = pieces.back().text;
     const bool is_doubled = word.compare(i, 2, "{{") == 0 || word.compare(i, 2, "}}") == 0;
-    if (is_doubled && !filling.keeps_braces) {
+    if (is_doubled && !keeps_braces) {
       text += word[i++];
       continue;
     }
     if (const size_t close = word.find('}', i);
         word.compare(i, kVariable.size(), kVariable) == 0 && close != std::string::npos) {
-      text += filling.variables == Variables::kFilled ? variable_at(word, i, close)
-                                                      : word.substr(i, close + 1 - i);
+      const size_t name_at = i + kVariable.size();
+      pieces.push_back({word.substr(name_at, close - name_at), /*is_variable=*/true});
+      pieces.emplace_back();
       i = close;
       continue;
     }
@@ -63,7 +88,7 @@ std::string filled(const std::string& word, const Args& values, const Space& spa
     }
     const std::string name = word.substr(i + 1, end - i - 1);
     if (!space.find(name)) {
-      if (filling.keeps_braces) {
+      if (keeps_braces) {
         text += word[i];
         continue;
       }
@@ -75,7 +100,7 @@ std::string filled(const std::string& word, const Args& values, const Space& spa
     }
     i = end;
   }
-  return text;
+  return pieces;
 }
 
 // A parameter's value as an argument of a command.
@@ -127,8 +152,8 @@ const Macro* macro_of(const std::string& word) {
   return found != kMacros.end() ? found : nullptr;
 }
 
-void add_words(const Macro& macro, const std::vector<Argument>& arguments,
-               std::vector<std::string>& args) {
+std::vector<std::string> words_of(const Macro& macro, const std::vector<Argument>& arguments) {
+  std::vector<std::string> args;
   for (const auto& [name, text, truth] : arguments) {
     const bool is_flag = macro.drops_false && truth;
     if (is_flag && !*truth) continue;
@@ -136,6 +161,32 @@ void add_words(const Macro& macro, const std::vector<Argument>& arguments,
     args.push_back(is_flag || macro.splits ? word : fmt::format("{}={}", word, text));
     if (macro.splits) args.push_back(text);
   }
+  return args;
+}
+
+// The arguments of a command.
+std::vector<Pieces> command_pieces(const RunSpec& spec, const Space& space, const Point& point,
+                                   const std::string& folder) {
+  const std::vector<Argument> arguments = arguments_of(spec, space, point);
+  Args values = parameter_args(space, point);
+  for (auto& [name, value] : values) {
+    if (!spec.python_words) break;
+    const size_t index = *space.find(name);
+    value = python_text(nlohmann::ordered_json::parse(space.value_text(index, point[index])));
+  }
+  std::vector<Pieces> args;
+  for (const std::string& word : spec.command) {
+    if (const Macro* const macro = macro_of(word)) {
+      for (std::string& arg : words_of(*macro, arguments)) args.push_back(literal(std::move(arg)));
+    } else if (word == kArguments) {
+      args.push_back(literal(arguments_json(spec, space, point)));
+    } else if (word == kArgumentsFile) {
+      args.push_back(literal(arguments_file(folder)));
+    } else {
+      args.push_back(filled(word, values, space, spec.python_words));
+    }
+  }
+  return args;
 }
 
 }  // namespace
@@ -154,8 +205,8 @@ std::string parameters_json(const Space& space, const Point& point) {
 }
 
 std::string arguments_json(const RunSpec& spec, const Space& space, const Point& point) {
-  const auto values = nested_values(space, point, spec.nested);
-  return spec.python_words ? python_json(values) : values.dump();
+  return spec.python_words ? python_json(nested_values(space, point, spec.nested))
+                           : nested_values(space, point, spec.nested).dump();
 }
 
 std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
@@ -169,27 +220,22 @@ std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
 }
 
 std::vector<std::string> command_args(const RunSpec& spec, const Space& space, const Point& point,
-                                      const std::string& folder, Variables variables) {
-  const std::vector<Argument> arguments = arguments_of(spec, space, point);
-  Args values = parameter_args(space, point);
-  for (auto& [name, value] : values) {
-    if (!spec.python_words) break;
-    const size_t index = *space.find(name);
-    value = python_text(nlohmann::ordered_json::parse(space.value_text(index, point[index])));
-  }
+                                      const std::string& folder) {
   std::vector<std::string> args;
-  for (const std::string& word : spec.command) {
-    if (const Macro* const macro = macro_of(word)) {
-      add_words(*macro, arguments, args);
-    } else if (word == kArguments) {
-      args.push_back(arguments_json(spec, space, point));
-    } else if (word == kArgumentsFile) {
-      args.push_back(arguments_file(folder));
-    } else {
-      args.push_back(filled(word, values, space, {variables, spec.python_words}));
-    }
+  for (const Pieces& pieces : command_pieces(spec, space, point, folder)) {
+    std::string& arg = args.emplace_back();
+    for (const Piece& piece : pieces) arg += value_of(piece);
   }
   return args;
+}
+
+std::string command_line(const RunSpec& spec, const Space& space, const Point& point,
+                         const std::string& folder) {
+  std::string line;
+  for (const Pieces& pieces : command_pieces(spec, space, point, folder)) {
+    line += (line.empty() ? "" : " ") + shell_word_of(pieces);
+  }
+  return line;
 }
 
 std::string wrong_macro(const std::string& word) {
@@ -209,15 +255,14 @@ bool wants_arguments_file(const RunSpec& spec) {
 
 std::string arguments_file(const std::string& folder) { return folder + ".json"; }
 
-std::vector<std::string> args_to_repeat(const Study& study, const Trial& trial) {
+std::string line_to_repeat(const Study& study, const Trial& trial) {
   const RunSpec spec = parse_run_spec(study.settings().run);
-  if (spec.recipe.empty())
-    return command_args(spec, study.space(), trial.point, trial.folder, Variables::kNamed);
+  if (spec.recipe.empty()) return command_line(spec, study.space(), trial.point, trial.folder);
   std::vector<std::string> args = {"gallop", "train", spec.recipe};
   for (auto& option : recipe_options(spec, study.space(), trial.point)) {
     args.push_back(std::move(option));
   }
-  return args;
+  return shell_line(args);
 }
 
 }  // namespace gallop::tune

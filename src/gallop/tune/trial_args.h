@@ -23,14 +23,14 @@ std::string arguments_json(const RunSpec& spec, const Space& space, const Point&
 std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
                                         const Point& point);
 
-/// Whether references to environment variables in a command are replaced by their values, which may
-/// be secret, or kept.
-enum class Variables { kFilled, kNamed };
-
-/// The command line of a trial. Throws UsageError for an unknown parameter or environment variable.
-/// `folder` is the trial's, or empty if it has none yet.
+/// The arguments of a trial's command, the program first. Throws UsageError for an unknown
+/// parameter or environment variable. `folder` is the trial's, or empty if it has none yet.
 std::vector<std::string> command_args(const RunSpec& spec, const Space& space, const Point& point,
-                                      const std::string& folder, Variables variables);
+                                      const std::string& folder);
+/// The same as a line for a POSIX shell, which resolves the environment variables: their values may
+/// be secret.
+std::string command_line(const RunSpec& spec, const Space& space, const Point& point,
+                         const std::string& folder);
 
 /// The error in an argument of the form of a macro, `${NAME}`; empty if it is a valid macro, or not
 /// a macro.
@@ -41,8 +41,8 @@ bool wants_arguments_file(const RunSpec& spec);
 /// The path of that file, beside a trial's folder.
 std::string arguments_file(const std::string& folder);
 
-/// A shell command that repeats a trial outside the study, with `${envvar:NAME}` still unresolved.
-/// Throws as command_args() does.
-std::vector<std::string> args_to_repeat(const Study& study, const Trial& trial);
+/// A line for a POSIX shell that repeats a trial outside the study; empty if other programs run its
+/// trials. Throws as command_line() does.
+std::string line_to_repeat(const Study& study, const Trial& trial);
 
 }  // namespace gallop::tune

@@ -13,13 +13,12 @@ namespace {
 using Args = std::vector<std::string>;
 
 // Of `command: [WORD]` at lr = 0.5, fast = true, wide = false.
-Args args_of(const std::string& word, Variables variables = Variables::kFilled) {
+Args args_of(const std::string& word) {
   const Space space({{"lr", Interval{.low = 0, .high = 1, .step = 0}},
                      {"fast", Choices{{"false", "true"}}},
                      {"wide", Choices{{"false", "true"}}}},
                     {});
-  return command_args({.recipe = "", .command = {word}}, space, {0.5, 1, 0}, "runs/0007",
-                      variables);
+  return command_args({.recipe = "", .command = {word}}, space, {0.5, 1, 0}, "runs/0007");
 }
 
 TEST(TrialArgs, ExpandAllParameters) {
@@ -41,14 +40,12 @@ TEST(TrialArgs, UsePythonBooleansInWandbSweeps) {
       {{"fast", Choices{{"false", "true"}}}, {"text", Choices{{R"("true")", R"("b")"}}}}, {});
   const RunSpec spec{.recipe = "", .command = {"${args}", "{fast}"}, .python_words = true};
   const RunSpec kept = parse_run_spec(to_json(spec));
-  const auto at = [&](double fast) {
-    return command_args(kept, space, {fast, 0}, "", Variables::kFilled);
-  };
+  const auto at = [&](double fast) { return command_args(kept, space, {fast, 0}, ""); };
   EXPECT_EQ(at(1), (Args{"--fast=True", "--text=true", "True"}));
   EXPECT_EQ(at(0), (Args{"--fast=False", "--text=true", "False"}));
   const RunSpec flags{
       .recipe = "", .command = {"${args_no_boolean_flags}", "${args_json}"}, .python_words = true};
-  EXPECT_EQ(command_args(flags, space, {1, 1}, "", Variables::kFilled),
+  EXPECT_EQ(command_args(flags, space, {1, 1}, ""),
             (Args{"--fast", "--text=b", R"({"fast": true, "text": "b"})"}));
 }
 
@@ -65,7 +62,7 @@ TEST(TrialArgs, UsePythonNotation) {
                     {});
   const auto words = [&](const std::string& word) {
     const RunSpec spec{.recipe = "", .command = {word}, .python_words = true};
-    return command_args(spec, space, {0, 0, 0, 0, 0, 0, 0, 0}, "", Variables::kFilled);
+    return command_args(spec, space, {0, 0, 0, 0, 0, 0, 0, 0}, "");
   };
   EXPECT_EQ(words("${args}"),
             (Args{"--a=True", "--b=False", "--c=1", "--d=None", R"(--e=['x', 1.0, None, "it's"])",
@@ -92,7 +89,7 @@ TEST(TrialArgs, PassNestedWandbParametersInOneMap) {
                      .python_words = true,
                      .nested = {"optimizer", "optimizer.more"}};
   EXPECT_EQ(
-      command_args(parse_run_spec(to_json(spec)), space, {3, 0.5, 0.25, 0}, "", Variables::kFilled),
+      command_args(parse_run_spec(to_json(spec)), space, {3, 0.5, 0.25, 0}, ""),
       (Args{"--model.width=3", "--optimizer={'lr': 0.5, 'more': {'beta': 0.25}}", "--seed=7",
             R"({"model.width": 3, "optimizer": {"lr": 0.5, "more": {"beta": 0.25}}, "seed": 7})"}));
 }
@@ -101,7 +98,7 @@ TEST(TrialArgs, KeepBracesOfWandb) {
   const Space space({{"lr", Interval{.low = 0, .high = 1}}}, {});
   const auto word = [&](const std::string& text) {
     const RunSpec spec{.recipe = "", .command = {text}, .python_words = true};
-    return command_args(spec, space, {0.5}, "", Variables::kFilled).at(0);
+    return command_args(spec, space, {0.5}, "").at(0);
   };
   for (const char* text : {"{", "}", "{}", "{{", "{{a}}", R"(--x={"a": {"b": 1}})", "{rate}",
                            "${oc.env:HOME}/x", "--y=${args}", "a{b"}) {
@@ -128,9 +125,22 @@ TEST(TrialArgs, ExpandSingleParametersAndVariables) {
   }
   const Variable none("GALLOP_TEST_WORD", std::nullopt);
   EXPECT_THROW(args_of("${envvar:GALLOP_TEST_WORD}"), UsageError);
-  EXPECT_EQ(args_of("${envvar:GALLOP_TEST_WORD}", Variables::kNamed),
-            (Args{"${envvar:GALLOP_TEST_WORD}"}));
   EXPECT_THROW(args_of("{rate}"), UsageError);
+}
+
+TEST(TrialArgs, LeaveVariablesToTheShell) {
+  const Space space({{"lr", Interval{.low = 0, .high = 1}}, {"to", Choices{{R"("${envvar:A}")"}}}},
+                    {});
+  const auto line = [&](const std::string& word) {
+    return command_line({.recipe = "", .command = {"a b", word}}, space, {0.5, 0}, "");
+  };
+  EXPECT_EQ(line("${envvar:HOME}"), R"('a b' "${HOME}")");
+  EXPECT_EQ(line("it's {lr} ${envvar:A_1}/x${envvar:_B}"),
+            R"('a b' 'it'\''s 0.5 '"${A_1}"/x"${_B}")");
+  EXPECT_EQ(line("--to={to}"), R"('a b' '--to=${envvar:A}')");
+  // Not a parameter of a shell.
+  EXPECT_EQ(line("${envvar:a-b}${envvar:1}"), R"x('a b' "$(printenv a-b)""$(printenv 1)")x");
+  EXPECT_EQ(line(""), "'a b' ''");
 }
 
 }  // namespace

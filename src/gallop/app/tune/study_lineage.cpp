@@ -117,8 +117,7 @@ class Schedule {
       line += fmt::format("GALLOP_TRIAL_LAST_STEP={} ", segments_[index].last_step);
     }
     const tune::Trial& trial = trial_at(study_, segments_[index].trials.back());
-    return line + shell_line(command_args(spec_, study_.space(), segments_[index].point,
-                                          trial.folder, tune::Variables::kNamed));
+    return line + tune::command_line(spec_, study_.space(), segments_[index].point, trial.folder);
   }
 
   const tune::Study& study_;

@@ -69,7 +69,7 @@ std::string headline(const tune::Study& study, const tune::Trial& trial) {
 
 Json object_of(const tune::Study& study, const tune::Trial& trial) {
   Json object = trial_object(study, trial);
-  const std::string line = shell_line(tune::args_to_repeat(study, trial));
+  const std::string line = tune::line_to_repeat(study, trial);
   if (!line.empty()) object["command"] = line;
   return object;
 }
@@ -146,7 +146,7 @@ ExitCode tune_best(const CommandContext& /*command*/, const std::vector<std::str
     return ExitCode::kDone;
   }
   const tune::Trial& trial = trial_of(place, study, number);
-  const std::string line = shell_line(tune::args_to_repeat(study, trial));
+  const std::string line = tune::line_to_repeat(study, trial);
   if (command && line.empty()) {
     throw UsageError(fmt::format(
         "{} has no command: other programs run its trials with 'gallop tune ask'", place.name));

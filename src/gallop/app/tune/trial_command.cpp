@@ -66,8 +66,8 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.unread_bytes = kUnreadBytes;
   command.input.emplace();  // A background process group cannot read from the terminal.
   if (spec.recipe.empty()) {
-    std::vector<std::string> args = tune::command_args(spec, settings.space, trial.point,
-                                                       run.string(), tune::Variables::kFilled);
+    std::vector<std::string> args =
+        tune::command_args(spec, settings.space, trial.point, run.string());
     command.program = args.front();
     command.arguments.assign(args.begin() + 1, args.end());
     command.variables["GALLOP_TRIAL_NUMBER"] = std::to_string(trial.number);

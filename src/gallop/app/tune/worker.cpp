@@ -41,8 +41,7 @@ void check_constraints(const tune::TuneRegistries& registries,
 void check_command(const tune::StudySettings& settings, const tune::RunSpec& spec) {
   tune::Random random(settings.seed, 0);
   const tune::Space unconstrained(settings.space.parameters(), {});
-  tune::command_args(spec, settings.space, tune::random_point(unconstrained, random), "",
-                     tune::Variables::kFilled);
+  tune::command_args(spec, settings.space, tune::random_point(unconstrained, random), "");
 }
 
 ReportUnit unit_of(const train::TrainConfig& train) {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/plot/plot.h"
 #include "gallop/tune/plots/study_plots.h"
@@ -128,7 +127,7 @@ http::Response sweep(Context& context, const http::Request& request) {
   json["seed"] = study->seed();
   for (Json& best : json["best"]) {
     const Trial& trial = trial_at(*study, best["trial"]);
-    best["command"] = shell_line(args_to_repeat(*study, trial));
+    best["command"] = line_to_repeat(*study, trial);
   }
   json["parameters"] = Json::array();
   for (const auto& parameter : study->space().parameters()) {
