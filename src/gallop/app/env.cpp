@@ -15,6 +15,7 @@
 #include "gallop/app/recipe.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/base/error.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_module.h"
 #include "gallop/data/report.h"
@@ -98,7 +99,7 @@ ExitCode run_env(const CommandContext& command, const std::vector<std::string>& 
 
   if (!model_recipe.empty()) {
     throw UsageError(fmt::format("gallop env --model has become a command: gallop model {}",
-                                 printable(model_recipe)));
+                                 shell_word(model_recipe)));
   }
   const Registries& registries = command.registries();
   Output output{.is_json = json->count() > 0};

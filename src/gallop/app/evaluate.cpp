@@ -21,6 +21,7 @@
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_model.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
 #include "gallop/train/reports/report_metrics.h"
@@ -255,15 +256,14 @@ struct EvaluateArguments {
 
 void check_names(const EvaluateArguments& arguments) {
   if (!arguments.names.empty()) return;
-  const std::string folder = printable(arguments.report);
   if (arguments.report.empty()) {
     throw UsageError("specify a run to evaluate; for example: gallop evaluate fashion-mnist-1");
   }
   throw UsageError(
       fmt::format("--report reads '{0}' as the folder of the report, which leaves no run to "
-                  "evaluate. If it is the run: gallop evaluate {0} --report. If it is the folder: "
-                  "gallop evaluate RUN --report {0}",
-                  folder));
+                  "evaluate. If it is the run: gallop evaluate {1} --report. If it is the folder: "
+                  "gallop evaluate RUN --report {1}",
+                  printable(arguments.report), shell_word(arguments.report)));
 }
 
 // False if help was requested and printed.

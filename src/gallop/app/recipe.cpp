@@ -11,6 +11,7 @@
 #include "gallop/app/table_recipe.h"
 #include "gallop/base/file.h"
 #include "gallop/base/input.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/renamed_options.h"
 #include "gallop/config/resolve.h"
@@ -373,9 +374,9 @@ namespace {
   throw UsageError(fmt::format(
       "'{}' is a folder without tables (train.csv, train-00000-of-00002.parquet, ...). To train on "
       "images, give a recipe: a file with the lines 'data: {{name: {}, path: {}}}' and 'model: "
-      "{{name: resnet}}', or 'gallop train cifar10 data.name={} data.path={}'",
+      "{{name: resnet}}', or start with: gallop train cifar10 data.name={} {}",
       printable(path), has_archives ? "tar" : "folder", printable(path),
-      has_archives ? "tar" : "folder", printable(path)));
+      has_archives ? "tar" : "folder", shell_word("data.path=" + path)));
 }
 
 }  // namespace

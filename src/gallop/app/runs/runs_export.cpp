@@ -10,6 +10,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/csv.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/points.h"
@@ -82,7 +83,7 @@ ExitCode runs_export(const CommandContext& /*command*/, const std::vector<std::s
       print_points(run, format == "csv");
     }
   }
-  if (to_folder) fmt::print("to view them: tensorboard --logdir {}\n", printable(folder));
+  if (to_folder) fmt::print("to view them: tensorboard --logdir {}\n", shell_word(folder));
   return ExitCode::kDone;
 }
 
