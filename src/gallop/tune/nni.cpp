@@ -239,7 +239,8 @@ std::string sweep_of_nni(const std::string& json, const std::string& file_name) 
   // Parses the result, to report errors that a sweep of it would have.
   const config::Node sweep = config::parse_yaml(text, file_name);
   config::Problems problems;
-  std::vector<Parameter> parameters = read_parameters(*sweep.find("parameters"), problems);
+  std::vector<Parameter> parameters =
+      read_parameters(*sweep.find("parameters"), SweepFormat::kGallop, problems);
   problems.throw_if_any();
   try {
     static_cast<void>(Space(std::move(parameters), {}));

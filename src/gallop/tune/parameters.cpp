@@ -3,11 +3,13 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/tune/sweep.h"
+#include "gallop/tune/wandb.h"
 
 namespace gallop::tune {
 
@@ -56,10 +58,14 @@ bool is_whole(const Node& node) {
   return config::as_integer(node) && node.scalar.find_first_of(".eE") == std::string::npos;
 }
 
+std::string json_of(const Node& node, SweepFormat format) {
+  return format == SweepFormat::kWandb ? yaml_1_1_value(node).dump() : config::to_json(node);
+}
+
 /// Reads the parameters of a map, including those nested in choices.
 class Reader {
  public:
-  explicit Reader(Problems& problems) : problems_(problems) {}
+  Reader(SweepFormat format, Problems& problems) : format_(format), problems_(problems) {}
 
   void read_map(const Node& map, const std::string& prefix,
                 const std::optional<Condition>& condition) {
@@ -82,7 +88,7 @@ class Reader {
   void read(const std::string& name, const Node& node, const std::optional<Condition>& condition) {
     switch (node.kind) {
       case Node::Kind::kNull: return fail(node, name, "there are no values to choose from");
-      case Node::Kind::kScalar: return add(name, Choices{{config::to_json(node)}}, condition);
+      case Node::Kind::kScalar: return add(name, Choices{{json_of(node, format_)}}, condition);
       case Node::Kind::kList: return add(name, choices_of(node), condition);
       case Node::Kind::kMap: break;
     }
@@ -114,9 +120,9 @@ class Reader {
     }
   }
 
-  static Choices choices_of(const Node& list) {
+  Choices choices_of(const Node& list) const {
     Choices choices;
-    for (const Node& item : list.items) choices.values.push_back(config::to_json(item));
+    for (const Node& item : list.items) choices.values.push_back(json_of(item, format_));
     return choices;
   }
 
@@ -127,7 +133,7 @@ class Reader {
       return fail(node, name, "value and values: give one of them");
     }
     if (const Node* const value = node.find("value")) {
-      return add(name, Choices{{config::to_json(*value)}}, condition);
+      return add(name, Choices{{json_of(*value, format_)}}, condition);
     }
     const Node& values = *node.find("values");
     if (values.kind != Node::Kind::kList) return fail(values, name, "values: expected a list");
@@ -157,7 +163,7 @@ class Reader {
     }
     Choices choices;
     for (const Node::Entry& entry : cases.entries) {
-      choices.values.push_back(config::to_json(Node::make_scalar(entry.key)));
+      choices.values.push_back(json_of(Node::make_scalar(entry.key), format_));
     }
     const size_t parent = parameters_.size();
     add(name, std::move(choices), condition);
@@ -294,24 +300,28 @@ class Reader {
     };
     interval.low = multiple(interval.low);
     interval.high = multiple(interval.high);
-    interval.integer = std::floor(q) == q;
+    // W&B's samples are integers if q is one, but not if it is 1.0.
+    const Node* const given = node.find("q");
+    interval.integer =
+        format_ == SweepFormat::kWandb ? given == nullptr || is_whole(*given) : std::floor(q) == q;
     const bool is_log = interval.scale == Scale::kLog || interval.scale == Scale::kLogNormal;
     if (is_log && interval.low <= 0) interval.low = q;
   }
 
+  const SweepFormat format_;
   Problems& problems_;
   std::vector<Parameter> parameters_;
 };
 
 }  // namespace
 
-std::vector<Parameter> read_parameters(const Node& map, Problems& problems) {
-  Reader reader(problems);
+std::vector<Parameter> read_parameters(const Node& map, SweepFormat format, Problems& problems) {
+  Reader reader(format, problems);
   reader.read_map(map, "", std::nullopt);
   return reader.take();
 }
 
-Point read_point(const Space& space, const Node& map, Problems& problems) {
+Point read_point(const Space& space, const Node& map, SweepFormat format, Problems& problems) {
   Point point(space.size(), kInactive);
   for (const Node::Entry& entry : map.entries) {
     const auto index = space.find(entry.key);
@@ -319,7 +329,7 @@ Point read_point(const Space& space, const Node& map, Problems& problems) {
       problems.add(entry.origin, entry.key, "there is no such parameter");
       continue;
     }
-    const auto value = space.parse_value(*index, config::to_json(entry.value));
+    const auto value = space.parse_value(*index, json_of(entry.value, format));
     if (!value) {
       problems.add(entry.origin, entry.key,
                    fmt::format("{} is not one of its values", printable(entry.value.scalar)));

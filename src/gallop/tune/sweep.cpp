@@ -35,6 +35,10 @@ constexpr std::string_view kBest = "best_";
 
 bool is_accuracy(const std::string& metric) { return metric == "accuracy" || metric == "top5"; }
 
+SweepFormat format_of(const Node& root) {
+  return root.find("method") != nullptr ? SweepFormat::kWandb : SweepFormat::kGallop;
+}
+
 // The items of a list; reports a mistake if it is something else.
 const std::vector<Node>& items_of(const Node& node, const char* key, Problems& problems) {
   if (node.kind != Node::Kind::kList) problems.add(node.origin, key, "expected a list, [a, b]");
@@ -86,7 +90,7 @@ class Reader {
     return defaults_.is_maximized(metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric);
   }
 
-  bool is_of_wandb() const { return root_.find("method") != nullptr; }
+  bool is_of_wandb() const { return format_of(root_) == SweepFormat::kWandb; }
 
   void check_keys() {
     static const std::vector<std::string> kKnown = {
@@ -292,7 +296,7 @@ class Reader {
     std::optional<int64_t> min_iter, max_iter, brackets, eta;
     for (const Node::Entry& entry : node->entries) {
       if (entry.key == "type") continue;
-      if (entry.key == "strict" && is_truth(entry.value)) continue;  // Always strict.
+      if (entry.key == "strict" && config::as_bool(entry.value)) continue;  // Always strict.
       const auto number = config::as_integer(entry.value);
       std::optional<int64_t>* const value = entry.key == "min_iter"   ? &min_iter
                                             : entry.key == "max_iter" ? &max_iter
@@ -328,11 +332,6 @@ class Reader {
     }
     pruner["reduction_factor"] = eta;
     return pruner.dump();
-  }
-
-  // Booleans of YAML 1.1.
-  static bool is_truth(const Node& node) {
-    return config::as_bool(node) || node.scalar == "True" || node.scalar == "False";
   }
 
   RunSpec read_run() {
@@ -384,22 +383,23 @@ class Reader {
       problems_.add(command->origin, "command", "expected a list of arguments");
     }
     for (const Node& item : command->items) {
-      if (item.kind != Node::Kind::kScalar) {
+      if (item.kind != Node::Kind::kScalar && !is_of_wandb()) {
         problems_.add(item.origin, "command", "expected a list of arguments, each a scalar");
         continue;
       }
+      const std::string word = is_of_wandb() ? python_text(yaml_1_1_value(item)) : item.scalar;
       // W&B's macros for the interpreter and the program.
-      if (item.scalar == "${env}") {
+      if (word == "${env}") {
         words.emplace_back("/usr/bin/env");
-      } else if (item.scalar == "${interpreter}") {
+      } else if (word == "${interpreter}") {
         words.emplace_back("python3");
-      } else if (item.scalar == "${program}") {
+      } else if (word == "${program}") {
         if (program == nullptr) problems_.add(item.origin, "command", "there is no 'program'");
         words.push_back(program == nullptr ? std::string() : program->scalar);
       } else {
-        const std::string mistake = wrong_macro(item.scalar);
+        const std::string mistake = wrong_macro(word);
         if (!mistake.empty()) problems_.add(item.origin, "command", mistake);
-        words.push_back(item.scalar);
+        words.push_back(word);
       }
     }
     return words;
@@ -443,7 +443,7 @@ Space read_space(const Node& root, Problems& problems) {
     problems.add(root.origin, "parameters", "is missing: at least one parameter is required");
     problems.throw_if_any();
   }
-  std::vector<Parameter> read = read_parameters(*parameters, problems);
+  std::vector<Parameter> read = read_parameters(*parameters, format_of(root), problems);
   std::vector<std::string> names;
   for (const Parameter& parameter : read) names.push_back(parameter.name);
   std::vector<std::string> constraints;
@@ -553,15 +553,18 @@ Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
                  "expected a map with 'parameters' and 'metric'");
     problems.throw_if_any();
   }
-  Node* const parameters = root.find("parameters");
-  if (parameters != nullptr && root.find("method") != nullptr) read_as_yaml_1_1(*parameters);
+  if (format_of(root) == SweepFormat::kWandb) {
+    for (const char* key : {"parameters", "early_terminate", "run_cap"}) {
+      if (Node* const node = root.find(key)) read_as_yaml_1_1(*node);
+    }
+  }
   Reader(registries, root, defaults, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
   check_options(root, sweep.settings.space, problems);
   if (const Node* const start = root.find("start")) {
     for (const Node& item : items_of(*start, "start", problems)) {
       const size_t mistakes = problems.list().size();
-      sweep.start.push_back(read_point(sweep.settings.space, item, problems));
+      sweep.start.push_back(read_point(sweep.settings.space, item, format_of(root), problems));
       const bool is_point = problems.list().size() == mistakes;
       if (is_point && !sweep.settings.space.allows(sweep.start.back())) {
         problems.add(item.origin, "start", "this point violates a constraint");

@@ -67,11 +67,16 @@ Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
                   const std::string& file_name, const std::string& name,
                   const ObjectiveDefaults& defaults = {});
 
+/// The program whose sweep file it is. Values of those of W&B are those of Python: 1.0 is not 1.
+enum class SweepFormat { kGallop, kWandb };
+
 /// Parses the parameters of a sweep. Mistakes are added to `problems`.
-std::vector<Parameter> read_parameters(const config::Node& map, config::Problems& problems);
+std::vector<Parameter> read_parameters(const config::Node& map, SweepFormat format,
+                                       config::Problems& problems);
 
 /// Parses a point from a map by parameter name; all active parameters must be given. Mistakes are
 /// added to `problems`.
-Point read_point(const Space& space, const config::Node& map, config::Problems& problems);
+Point read_point(const Space& space, const config::Node& map, SweepFormat format,
+                 config::Problems& problems);
 
 }  // namespace gallop::tune

@@ -121,7 +121,7 @@ std::vector<Argument> arguments_of(const RunSpec& spec, const Space& space, cons
     }
     return arguments;
   }
-  const auto values = nested_values(space, point, spec.nested);
+  const auto values = python_values(space, point, spec.nested);
   for (const auto& [name, value] : values.items()) {
     arguments.push_back({name, python_text(value)});
     if (value.is_boolean()) arguments.back().truth = value.get<bool>();
@@ -172,7 +172,7 @@ std::vector<Pieces> command_pieces(const RunSpec& spec, const Space& space, cons
   for (auto& [name, value] : values) {
     if (!spec.python_words) break;
     const size_t index = *space.find(name);
-    value = python_text(nlohmann::ordered_json::parse(space.value_text(index, point[index])));
+    value = python_text(python_value(space, index, point[index]));
   }
   std::vector<Pieces> args;
   for (const std::string& word : spec.command) {
@@ -205,7 +205,7 @@ std::string parameters_json(const Space& space, const Point& point) {
 }
 
 std::string arguments_json(const RunSpec& spec, const Space& space, const Point& point) {
-  return spec.python_words ? python_json(nested_values(space, point, spec.nested))
+  return spec.python_words ? python_json(python_values(space, point, spec.nested))
                            : nested_values(space, point, spec.nested).dump();
 }
 

@@ -10,8 +10,12 @@
 
 namespace gallop::tune {
 
-/// Resolves plain scalars by YAML 1.1, as W&B does: `True`, `yes` and `on` are true, `Null` and `~`
-/// are null.
+/// The value that W&B reads with PyYAML, by YAML 1.1: `yes` is true, `010` is 8, `1:30` is 90,
+/// `1.0` stays a fraction, and `1e-3` is a string. Infinity and NaN are the strings that Python
+/// prints.
+nlohmann::ordered_json yaml_1_1_value(const config::Node& node);
+
+/// Rewrites booleans and numbers of YAML 1.1 as those of YAML 1.2.
 void read_as_yaml_1_1(config::Node& node);
 
 /// The names of nested parameters ("optimizer" for `optimizer: {parameters: {lr: ...}}`), parents
@@ -20,6 +24,12 @@ std::vector<std::string> nested_parameters(const config::Node& parameters);
 
 /// The parameters of a point as one object, with a nested object for each name in `nested`.
 nlohmann::ordered_json nested_values(const Space& space, const Point& point,
+                                     const std::vector<std::string>& nested);
+
+/// A value as in Python: not an integer if its interval is not one of integers.
+nlohmann::ordered_json python_value(const Space& space, size_t index, double value);
+/// nested_values() of these.
+nlohmann::ordered_json python_values(const Space& space, const Point& point,
                                      const std::vector<std::string>& nested);
 
 /// A value in Python's notation, as str() formats it: True, None, 1e-05, ['a', 1].

@@ -195,6 +195,21 @@ parameters:
   none: {values: [Null, 'None', 1]}
   nothing: {value: ~}
   text: {value: 'yes'}
+  act: {values: [none, None, relu]}
+  integers: {value: [0x10, 010, 0b101, 1_000, +5, -0, 12:30, 190:20:30, 9223372036854775807]}
+  fractions: {value: [1.0, 1., .5, 1.5e+3, 1.0e-5, -2_0.5, 1:30.5, 1.0e+16]}
+  strings: {value: [1e-5, 1e5, 1.0e5, -.5, 08, 0o17, 2024-01-02, 9223372036854775808, '1.0', 0x]}
+  odd: {value: [.inf, -.INF, .nan]}
+  map: {value: {a: 1.0, b: off}}
+  bounds: {min: 0x10, max: 1:00}
+  scale: {min: 1e-3, max: 1.0}
+  steps: {distribution: q_uniform, min: 1, max: 3, q: 1.0}
+  whole: {distribution: q_uniform, min: 1, max: 3, q: 1}
+  usual: {distribution: q_uniform, min: 1, max: 3}
+start: [{fast: yes, none: null, act: none, bounds: 020, scale: 0.5, steps: 1.0, whole: 2, usual: 3}]
+command: [yes, true, 'yes', 010, 1.50, 1e-5, ~, none, [1, a], "${args}"]
+run_cap: 010
+early_terminate: {type: hyperband, min_iter: 0x3, strict: yes}
 )");
   const auto choices = [&](const char* name) {
     return sweep.settings.space[*sweep.settings.space.find(name)].choices()->values;
@@ -204,6 +219,27 @@ parameters:
   EXPECT_EQ(choices("none"), (Values{"null", "\"None\"", "1"}));
   EXPECT_EQ(choices("nothing"), (Values{"null"}));
   EXPECT_EQ(choices("text"), (Values{"\"yes\""}));
+  EXPECT_EQ(choices("act"), (Values{"\"none\"", "\"None\"", "\"relu\""}));
+  EXPECT_EQ(choices("integers"), (Values{"[16,8,5,1000,5,0,750,685230,9223372036854775807]"}));
+  EXPECT_EQ(choices("fractions"), (Values{"[1.0,1.0,0.5,1500.0,1e-05,-20.5,90.5,1e+16]"}));
+  EXPECT_EQ(choices("strings"), (Values{R"(["1e-5","1e5","1.0e5","-.5","08","0o17","2024-01-02",)"
+                                        R"("9223372036854775808","1.0","0x"])"}));
+  EXPECT_EQ(choices("odd"), (Values{R"(["inf","-inf","nan"])"}));
+  EXPECT_EQ(choices("map"), (Values{R"({"a":1.0,"b":false})"}));
+  EXPECT_EQ(interval(sweep, "bounds").low, 16);
+  EXPECT_EQ(interval(sweep, "bounds").high, 60);
+  EXPECT_TRUE(interval(sweep, "bounds").integer);
+  EXPECT_EQ(interval(sweep, "scale").low, 1e-3);
+  EXPECT_FALSE(interval(sweep, "steps").integer);
+  EXPECT_TRUE(interval(sweep, "whole").integer);
+  EXPECT_TRUE(interval(sweep, "usual").integer);
+  EXPECT_EQ(sweep.start.size(), 1u);
+  EXPECT_EQ(
+      parse_run_spec(sweep.settings.run).command,
+      (Values{"True", "True", "yes", "8", "1.5", "1e-5", "None", "none", "[1, 'a']", "${args}"}));
+  EXPECT_EQ(sweep.settings.trials, 8);
+  EXPECT_EQ(sweep.settings.pruner,
+            R"({"name":"successive-halving","min_resource":3,"reduction_factor":3})");
 }
 
 // Valid for options such as `train.spikes.action`; only `null` and `~` are null in YAML.

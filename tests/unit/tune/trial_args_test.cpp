@@ -143,5 +143,22 @@ TEST(TrialArgs, LeaveVariablesToTheShell) {
   EXPECT_EQ(line(""), "'a b' ''");
 }
 
+// As the agent of W&B 0.31 passes samples of its sweeps 0.3.
+TEST(TrialArgs, KeepFloatsOfWandb) {
+  const Space space({{"a", Choices{{"1.0"}}},
+                     {"b", Interval{.low = 0, .high = 4}},
+                     {"c", Interval{.low = 0, .high = 4, .step = 1}},
+                     {"d", Interval{.low = 0, .high = 4, .step = 1, .integer = true}},
+                     {"o.e", Choices{{"[2.0, 1e16]"}}}},
+                    {});
+  const RunSpec spec{.recipe = "",
+                     .command = {"${args}", "${args_json}", "{b} {d}"},
+                     .python_words = true,
+                     .nested = {"o"}};
+  EXPECT_EQ(command_args(spec, space, {0, 2, 3, 4, 0}, ""),
+            (Args{"--a=1.0", "--b=2.0", "--c=3.0", "--d=4", "--o={'e': [2.0, 1e+16]}",
+                  R"({"a": 1.0, "b": 2.0, "c": 3.0, "d": 4, "o": {"e": [2.0, 1e+16]}})", "2.0 4"}));
+}
+
 }  // namespace
 }  // namespace gallop::tune
