@@ -69,6 +69,7 @@ std::string RunColumn::text(const RunRow& row) const {
     return fmt::format("{}", found->second);
   }
   if (!is_of_row(name_)) return {};
+  if (name_ == "steps") return std::to_string(row.steps);  // A double has 53 bits.
   const Value value = value_of_row(row, name_);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   return fmt::format("{}", std::get<double>(value));

@@ -43,7 +43,7 @@ std::string shown(const std::string& column, const std::string& cell) {
   if (!number) return printable(cell);
   if (column == "created") return local_time(*number);
   if (column == "seconds") return format_duration(*number);
-  if (column == "steps") return format_count(static_cast<int64_t>(*number));
+  if (column == "steps") return format_count(parse_number<int64_t>(cell).value());
   return column.starts_with("metrics.") ? defined_text(*number, "{:.5g}") : cell;
 }
 
