@@ -25,15 +25,10 @@ namespace {
 
 constexpr size_t kWrittenAtOnce = size_t{64} << 20;
 
-[[noreturn]] void throw_data(const fs::path& path, const char* action, int error) {
-  throw DataError(fmt::format("{}: cannot {}: {}", printable(path.string()), action,
-                              std::generic_category().message(error)));
-}
-
 struct stat stat_open_file(const FileDescriptor& file, const fs::path& path) {
   struct stat info = {};
-  if (fstat(file.get(), &info) != 0) throw_data(path, "read", errno);
-  if (S_ISDIR(info.st_mode)) throw_data(path, "read", EISDIR);
+  if (fstat(file.get(), &info) != 0) throw_read_error(path, "read", errno);
+  if (S_ISDIR(info.st_mode)) throw_read_error(path, "read", EISDIR);
   return info;
 }
 
@@ -46,7 +41,7 @@ FileDescriptor::~FileDescriptor() {
 FileDescriptor open_for_reading(const fs::path& path) {
   // Non-blocking, as opening a FIFO would wait for a writer.
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) throw_data(path, "open", errno);
+  if (!file) throw_read_error(path, "open", errno);
   return file;
 }
 
@@ -71,7 +66,7 @@ bool read_exactly(const FileDescriptor& file, const fs::path& path, int64_t offs
     const ssize_t got = pread(file.get(), at, static_cast<size_t>(bytes), offset);
     if (got < 0) {
       if (errno == EINTR) continue;
-      throw_data(path, "read", errno);
+      throw_read_error(path, "read", errno);
     }
     if (got == 0) return false;
     at += got;
@@ -86,7 +81,7 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
   size_ = static_cast<size_t>(stat_open_file(file, path).st_size);
   if (size_ == 0) return;
   void* data = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (data == MAP_FAILED) throw_data(path, "map into memory", errno);
+  if (data == MAP_FAILED) throw_read_error(path, "map into memory", errno);
   data_ = static_cast<const char*>(data);
 }
 

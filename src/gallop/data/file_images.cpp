@@ -35,7 +35,7 @@ ImageHeader FileImages::header(int64_t index) const {
     const FileDescriptor file = open_for_reading(path);
     std::vector<char> buffer;
     const ImageHeader header =
-        read_image_header(file, 0, static_cast<int64_t>(fs::file_size(path)), buffer);
+        read_image_header(file, path, 0, static_cast<int64_t>(fs::file_size(path)), buffer);
     return orient_ ? oriented(header) : stored(header);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", printable(path), error.what()));

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/file_state.h"
 #include "gallop/base/hash.h"
@@ -47,7 +48,7 @@ void FolderImages::read(int64_t index, const DecodeRequest& request, Image& imag
   DecodeRequest own_request = request;
   own_request.orient = request.orient && orient_;
   open(index, [&](const FileDescriptor& file, ThreadDecoder& own) {
-    own.decoder.decode(read_image_file(file, own.file), own_request, image);
+    own.decoder.decode(read_image_file(file, path_ / name(index), own.file), own_request, image);
   });
 }
 
@@ -56,7 +57,8 @@ ImageHeader FolderImages::header(int64_t index) const {
   open(index, [&](const FileDescriptor& file, ThreadDecoder& own) {
     struct stat info = {};
     if (fstat(file.get(), &info) != 0) throw DataError("cannot read: " + reason(errno));
-    header = read_image_header(file, 0, info.st_size, own.file);
+    if (S_ISDIR(info.st_mode)) throw DataError("cannot read: " + reason(EISDIR));
+    header = read_image_header(file, path_ / name(index), 0, info.st_size, own.file);
   });
   return orient_ ? oriented(header) : stored(header);
 }
@@ -77,7 +79,10 @@ template <typename Use>
 void FolderImages::open(int64_t index, const Use& use) const {
   try {
     const FileDescriptor file(openat(folder_.get(), name(index), O_RDONLY | O_CLOEXEC));
-    if (!file) throw DataError("cannot open: " + reason(errno));
+    if (!file) {
+      check_machine_error(path_ / name(index), "open", errno);
+      throw DataError("cannot open: " + reason(errno));
+    }
     use(file, thread_decoder());
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", describe(index), error.what()));

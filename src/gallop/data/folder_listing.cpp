@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "gallop/base/error.h"
+#include "gallop/base/device_error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/formats/image_format.h"
 #include "gallop/data/ignored_names.h"
@@ -33,7 +33,7 @@ mode_t type_of(const dirent& entry, int folder) {
   return fstatat(folder, entry.d_name, &info, 0) == 0 ? info.st_mode & S_IFMT : 0;
 }
 
-void sort_in(const dirent& entry, int folder, FolderListing& listing) {
+void sort_in(const dirent& entry, int folder, const fs::path& path, FolderListing& listing) {
   const std::string name = entry.d_name;
   if (name == "." || name == "..") return;
   if (is_ignored_name(name)) {
@@ -41,7 +41,8 @@ void sort_in(const dirent& entry, int folder, FolderListing& listing) {
     return;
   }
   const mode_t type = type_of(entry, folder);
-  const int error = errno;
+  const int error = type == 0 ? errno : 0;
+  check_machine_error(path / name, "open", error);
   // A dangling link without an extension may stand for a class folder.
   const bool is_lost_folder = type == 0 && name.find('.') == std::string::npos;
   if (type == S_IFDIR) {
@@ -65,19 +66,15 @@ void sort_in(const dirent& entry, int folder, FolderListing& listing) {
 
 FolderListing list_folder(const fs::path& path) {
   const std::unique_ptr<DIR, CloseFolder> folder(opendir(path.c_str()));
-  if (!folder) {
-    throw DataError(fmt::format("{}: cannot open: {}", printable(path.string()), reason(errno)));
-  }
+  if (!folder) throw_read_error(path, "open", errno);
   FolderListing listing;
   for (;;) {
     errno = 0;
     const dirent* entry = readdir(folder.get());
     if (entry == nullptr) break;
-    sort_in(*entry, dirfd(folder.get()), listing);
+    sort_in(*entry, dirfd(folder.get()), path, listing);
   }
-  if (errno != 0) {
-    throw DataError(fmt::format("{}: cannot read: {}", printable(path.string()), reason(errno)));
-  }
+  if (errno != 0) throw_read_error(path, "read", errno);
   for (auto* list : {&listing.folders, &listing.images, &listing.others, &listing.hidden}) {
     std::sort(list->begin(), list->end());
   }

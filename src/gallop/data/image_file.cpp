@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/device_error.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
@@ -16,7 +17,8 @@ void reserve_bytes(std::vector<char>& buffer, size_t bytes) {
   if (buffer.size() < bytes) buffer.resize(std::max(bytes, buffer.size() * 2));
 }
 
-std::string_view read_image_file(const FileDescriptor& file, std::vector<char>& buffer) {
+std::string_view read_image_file(const FileDescriptor& file, const fs::path& path,
+                                 std::vector<char>& buffer) {
   constexpr size_t kFirstBuffer = 1 << 16;
   reserve_bytes(buffer, kFirstBuffer);
   size_t used = 0;
@@ -33,6 +35,7 @@ std::string_view read_image_file(const FileDescriptor& file, std::vector<char>& 
     } else if (got == 0) {
       return {buffer.data(), used};
     } else if (errno != EINTR) {
+      check_machine_error(path, "read", errno);
       throw DataError(fmt::format("cannot read: {}", std::generic_category().message(errno)));
     }
   }

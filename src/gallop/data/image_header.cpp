@@ -43,13 +43,13 @@ ImageHeader checked(const HeaderWalk& walk, ImageFormat format, int64_t file_byt
 // The directory of a TIFF file may be anywhere, often at its end. Nothing if it is longer than the
 // bytes that are read here.
 std::optional<ImageHeader> read_tiff_header(std::string_view start, const FileDescriptor& file,
-                                            int64_t offset, int64_t bytes) {
+                                            const fs::path& path, int64_t offset, int64_t bytes) {
   constexpr int64_t kDirectoryBytes = 1 << 13;
   const auto tiff = read_tiff_start(start);
   if (!tiff || tiff->directory >= static_cast<uint64_t>(bytes)) return std::nullopt;
   const auto at = static_cast<int64_t>(tiff->directory);
   std::string directory(static_cast<size_t>(std::min(bytes - at, kDirectoryBytes)), '\0');
-  if (!read_exactly(file, {}, offset + at, directory.data(),
+  if (!read_exactly(file, path, offset + at, directory.data(),
                     static_cast<int64_t>(directory.size()))) {
     return std::nullopt;
   }
@@ -67,17 +67,17 @@ std::optional<ImageHeader> parse_image_header(std::string_view start, int64_t fi
   return checked(found, format, file_bytes);
 }
 
-ImageHeader read_image_header(const FileDescriptor& file, int64_t offset, int64_t bytes,
-                              std::vector<char>& buffer) {
+ImageHeader read_image_header(const FileDescriptor& file, const fs::path& path, int64_t offset,
+                              int64_t bytes, std::vector<char>& buffer) {
   constexpr int64_t kFirstRead = 1 << 12, kGrowth = 16;
   for (int64_t wanted = std::min(bytes, kFirstRead);; wanted = std::min(bytes, wanted * kGrowth)) {
     reserve_bytes(buffer, static_cast<size_t>(wanted));
-    if (!read_exactly(file, {}, offset, buffer.data(), wanted)) {
+    if (!read_exactly(file, path, offset, buffer.data(), wanted)) {
       throw DataError("the file became shorter after the start");
     }
     const std::string_view start(buffer.data(), static_cast<size_t>(wanted));
     auto header = parse_image_header(start, bytes);
-    if (!header) header = read_tiff_header(start, file, offset, bytes);
+    if (!header) header = read_tiff_header(start, file, path, offset, bytes);
     if (header) return *header;
   }
 }

@@ -15,8 +15,9 @@ namespace gallop::data {
 std::optional<ImageHeader> parse_image_header(std::string_view start, int64_t file_bytes);
 
 /// Like parse_image_header(), reading no more of the `bytes` bytes at `offset` than necessary.
-ImageHeader read_image_header(const FileDescriptor& file, int64_t offset, int64_t bytes,
-                              std::vector<char>& buffer);
+/// `path` is for errors of reading.
+ImageHeader read_image_header(const FileDescriptor& file, const fs::path& path, int64_t offset,
+                              int64_t bytes, std::vector<char>& buffer);
 
 /// The header with and without the EXIF orientation applied.
 ImageHeader oriented(ImageHeader header);

@@ -72,7 +72,7 @@ void ParquetImages::open(int64_t index, const Use& use) const {
     const fs::path path =
         fs::path(groups_->paths()[row.file]).parent_path() / std::string((*paths)[at]);
     ThreadDecoder& own = thread_decoder();
-    use(read_image_file(open_for_reading(path), own.file));
+    use(read_image_file(open_for_reading(path), path, own.file));
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", describe(index), error.what()));
   }

@@ -82,7 +82,7 @@ class TarImages final : public ImageSet {
   ImageHeader header(int64_t index) const override {
     ImageHeader header;
     open(index, [&](const FileDescriptor& file, const Item& item, ThreadDecoder& own) {
-      header = read_image_header(file, item.offset, item.size, own.file);
+      header = read_image_header(file, shards_[item.shard].path, item.offset, item.size, own.file);
     });
     return orient_ ? oriented(header) : stored(header);
   }

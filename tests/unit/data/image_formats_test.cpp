@@ -127,7 +127,7 @@ TEST(ImageFormats, HaveTheHeaderOfTheDecodedImage) {
     // In a file between others, as in an archive.
     const fs::path path = folder.add("x.bin", "before" + one.file + std::string(100, 'x'));
     std::vector<char> buffer;
-    const ImageHeader read = read_image_header(open_for_reading(path), 6, bytes, buffer);
+    const ImageHeader read = read_image_header(open_for_reading(path), path, 6, bytes, buffer);
     EXPECT_EQ(oriented(read).shape, shape) << name;
     EXPECT_EQ(read.orientation, header->orientation) << name;
     for (size_t part = 8; part < one.file.size(); part = part * 3 / 2) {
@@ -153,7 +153,7 @@ TEST(ImageFormats, ReadNoMoreThanTheDirectoryOfTiff) {
   directory += data;
   std::memcpy(longer.data() + 4, &directory, 4);
   std::vector<char> buffer;
-  const auto header = read_image_header(open_for_reading(folder.add("x.tif", longer)), 0,
+  const auto header = read_image_header(open_for_reading(folder.add("x.tif", longer)), "x.tif", 0,
                                         static_cast<int64_t>(longer.size()), buffer);
   EXPECT_EQ(header.shape, (ImageShape{20, 40, 3}));
   EXPECT_LT(buffer.size(), data);

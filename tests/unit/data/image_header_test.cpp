@@ -102,7 +102,7 @@ TEST(ImageHeader, IsReadBehindLargeSegments) {
   const fs::path path = folder.add("x.bin", "before" + file + "behind");
   std::vector<char> buffer;
   const ImageHeader header =
-      read_image_header(open_for_reading(path), 6, static_cast<int64_t>(file.size()), buffer);
+      read_image_header(open_for_reading(path), path, 6, static_cast<int64_t>(file.size()), buffer);
   EXPECT_EQ(header.shape, (ImageShape{8, 12, 3}));
 }
 
