@@ -35,4 +35,15 @@ void refuse_column(const std::string& file, const std::string& name,
                               printable(join_names(columns, "and"))));
 }
 
+std::string shown_value(std::string_view value) {
+  constexpr size_t kLongest = 80;
+  if (value.size() <= kLongest) return printable(value);
+  const auto continues = [&](size_t at) {
+    return (static_cast<unsigned char>(value[at]) & 0xC0) == 0x80;  // In a character of UTF-8.
+  };
+  size_t end = kLongest;
+  while (end > 0 && continues(end)) --end;
+  return printable(value.substr(0, end)) + "...";
+}
+
 }  // namespace gallop::data

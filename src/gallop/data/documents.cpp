@@ -89,7 +89,7 @@ std::unique_ptr<DataModule> open_documents(const DocumentsConfig& config,
       tokens.push_back(end);
       texts.add(tokens, row.line, row.file);
     }
-    require_rows(texts);
+    require_rows(texts, skips);
     auto samples = std::make_unique<DocumentSamples>(std::move(texts), module->signature.context);
     documents += samples->texts().size();
     split += samples->split();

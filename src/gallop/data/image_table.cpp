@@ -15,6 +15,7 @@
 #include "gallop/data/image_table_files.h"
 #include "gallop/data/image_targets.h"
 #include "gallop/data/parquet_images.h"
+#include "gallop/data/skip_summary.h"
 #include "gallop/data/skips.h"
 
 namespace gallop::data {
@@ -113,7 +114,8 @@ class ImageTableReader {
     if (is_unlabeled_) {
       parts_->notes.push_back(unlabeled_test_note(printable(table.files.front()), table.rows()));
     } else if (!set_of(part) || set_of(part)->size() == 0) {
-      throw DataError(printable(table.files.front()) + ": has no row with a valid target");
+      throw DataError(fmt::format("{}: has no row with a valid target{}",
+                                  printable(table.files.front()), skip_summary(skips_)));
     }
   }
 

@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/data_file.h"
 #include "gallop/data/table/encoder.h"
 #include "gallop/data/table/target_task.h"
 
@@ -19,7 +20,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 std::string unknown_class(const std::string& name) {
-  return fmt::format("class '{}' does not occur in the training split", printable(name));
+  return fmt::format("class '{}' does not occur in the training split", shown_value(name));
 }
 
 bool is_missing(const TableColumn& column, size_t row) {

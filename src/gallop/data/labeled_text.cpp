@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/data_file.h"
 #include "gallop/data/texts_module.h"
 
 namespace gallop::data {
@@ -68,14 +69,14 @@ void add_samples(TextsModule& module, Part part, const TextTable& table, const T
     if (label < 0) {
       skips.add("unknown class",
                 fmt::format("{}: class '{}' does not occur in the training split",
-                            printable(table.place(row)), printable(row.values[1])));
+                            printable(table.place(row)), shown_value(row.values[1])));
       continue;
     }
     texts.add(tokenizer.tokens_of(row.values[0]), row.line, row.file);
     labels.push_back(label);
     ++counts[static_cast<size_t>(label)];
   }
-  require_rows(texts);
+  require_rows(texts, skips);
   auto samples = std::make_unique<LabeledTexts>(std::move(texts), std::move(labels));
   const TokenRows& kept = samples->texts();
   module.add_part(part, std::move(samples), {&kept}, std::move(counts));

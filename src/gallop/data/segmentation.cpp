@@ -18,6 +18,7 @@
 #include "gallop/data/image_samples.h"
 #include "gallop/data/parallel.h"
 #include "gallop/data/quality/image_quality.h"
+#include "gallop/data/skip_summary.h"
 #include "gallop/data/skips.h"
 #include "gallop/data/text_samples.h"
 
@@ -73,7 +74,8 @@ Pairs pairs_in(const fs::path& folder, SkipPolicy& skips) {
     skips.add("mask without an image", printable(mask) + ": there is no image with this name");
   }
   if (pairs.images.empty()) {
-    throw DataError(printable(folder.string()) + ": has no image with a mask");
+    throw DataError(fmt::format("{}: has no image with a mask{}", printable(folder.string()),
+                                skip_summary(skips)));
   }
   return pairs;
 }

@@ -10,10 +10,12 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/data_file.h"
 #include "gallop/data/exclusion.h"
 #include "gallop/data/find.h"
 #include "gallop/data/group_split.h"
 #include "gallop/data/quality/column_quality.h"
+#include "gallop/data/skip_summary.h"
 #include "gallop/data/skips.h"
 #include "gallop/data/table/scaling.h"
 #include "gallop/data/table/table_reader.h"
@@ -135,7 +137,8 @@ class Opening {
       }
     }
     if (rows.empty())
-      throw DataError(printable(table.files.front()) + ": has no row with a valid target");
+      throw DataError(fmt::format("{}: has no row with a valid target{}",
+                                  printable(table.files.front()), skip_summary(skips_)));
     return rows;
   }
 
@@ -146,7 +149,7 @@ class Opening {
       const std::string& text = column.values[static_cast<size_t>(column.codes[row])];
       if (labels_.empty()) set_classes(column);
       if (labels_.contains(text)) return {};
-      return fmt::format("class '{}' does not occur in the training split", printable(text));
+      return fmt::format("class '{}' does not occur in the training split", shown_value(text));
     }
     if (task == "regression") return {};
     for (const std::string& name : schema_.targets) {

@@ -187,7 +187,7 @@ class SchemaFinder {
       type = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
     } else if (!scan.mistake.empty()) {
       if (context_.config.on_error != "skip") throw DataError(scan.mistake);
-      type.kind = ColumnKind::kNumber;
+      type = scan.likely;
     }
     if (type.kind == ColumnKind::kDate && scan.has_ambiguous_dates) {
       schema_.notes.push_back(

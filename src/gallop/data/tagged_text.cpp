@@ -16,6 +16,7 @@
 #include "gallop/data/data_config.h"
 #include "gallop/data/data_file.h"
 #include "gallop/data/find.h"
+#include "gallop/data/skip_summary.h"
 #include "gallop/data/text_columns.h"
 #include "gallop/data/text_lines.h"
 #include "gallop/data/text_samples.h"
@@ -117,7 +118,10 @@ Sentences read_sentences(const std::string& file, Tags tags, SkipPolicy& skips) 
     }
   }
   end_sentence();
-  if (sentences.list.empty()) throw DataError(printable(file) + ": has no usable sentence");
+  if (sentences.list.empty()) {
+    throw DataError(
+        fmt::format("{}: has no usable sentence{}", printable(file), skip_summary(skips)));
+  }
   return sentences;
 }
 
@@ -155,7 +159,7 @@ void add_samples(TextsModule& module, Part part, const Sentences& sentences,
     for (const std::string& word : sentence.words) row.push_back(tokenizer.token_of(word));
     texts.add(row, sentence.line);
   }
-  require_rows(texts);
+  require_rows(texts, skips);
   auto samples = std::make_unique<TaggedTexts>(std::move(texts), std::move(labels));
   const TokenRows& kept = samples->texts();
   module.add_part(part, std::move(samples), {&kept}, std::move(counts));

@@ -8,6 +8,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/data_file.h"
 #include "gallop/data/find.h"
+#include "gallop/data/skip_summary.h"
 #include "gallop/data/table.h"
 #include "gallop/data/table/row_reader.h"
 #include "gallop/data/text_lines.h"
@@ -77,7 +78,10 @@ TextTable read_text_table(const std::vector<std::string>& files,
       skips.add("list in place of a text", wrong);
     }
   }
-  if (table.rows.empty()) throw DataError(printable(files.front()) + ": has no rows");
+  if (table.rows.empty()) {
+    throw DataError(fmt::format("{}: has no {}rows{}", printable(files.front()),
+                                skips.counts().empty() ? "" : "usable ", skip_summary(skips)));
+  }
   return table;
 }
 

@@ -86,15 +86,15 @@ std::vector<std::string> choose_columns(const TextPairsConfig& config, const std
                   printable(found.file), printable(join_names(found.names, "and"))));
 }
 
-void add_samples(TextsModule& module, Part part, const TextTable& table,
-                 const Tokenizer& tokenizer) {
+void add_samples(TextsModule& module, Part part, const TextTable& table, const Tokenizer& tokenizer,
+                 const SkipPolicy& skips) {
   const TokenRows none(table.files, module.signature.context);
   std::array<TokenRows, kTexts> texts = {none, none};
   for (const TextRow& row : table.rows) {
     for (size_t i = 0; i < kTexts; ++i)
       texts[i].add(tokenizer.tokens_of(row.values[i]), row.line, row.file);
   }
-  require_rows(texts[0]);
+  require_rows(texts[0], skips);
   auto samples = std::make_unique<TextPairs>(std::move(texts));
   const auto& kept = samples->texts();
   module.add_part(part, std::move(samples), {&kept[0], &kept[1]}, /*counts=*/{});
@@ -121,7 +121,7 @@ std::unique_ptr<DataModule> open_text_pairs(const TextPairsConfig& config,
                                        config.tokenizer.unit, skips);
   const Tokenizer tokenizer = module->make_tokenizer(config.tokenizer, *parts[0], kTexts);
   for (size_t i = 0; i < kParts; ++i) {
-    if (parts[i]) add_samples(*module, static_cast<Part>(i), *parts[i], tokenizer);
+    if (parts[i]) add_samples(*module, static_cast<Part>(i), *parts[i], tokenizer, skips);
   }
   module->finish(skips);
   return module;

@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/skip_summary.h"
 #include "gallop/data/text.h"
 
 namespace gallop::data {
@@ -171,8 +172,10 @@ std::array<std::optional<TextTable>, kParts> read_usable_texts(
   return parts;
 }
 
-void require_rows(const TokenRows& rows) {
-  if (rows.size() == 0) throw DataError(printable(rows.file()) + ": has no usable text");
+void require_rows(const TokenRows& rows, const SkipPolicy& skips) {
+  if (rows.size() > 0) return;
+  throw DataError(
+      fmt::format("{}: has no usable text{}", printable(rows.file()), skip_summary(skips)));
 }
 
 ClassNames::ClassNames(const std::vector<std::string>& names) {

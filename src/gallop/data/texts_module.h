@@ -69,7 +69,7 @@ std::array<std::optional<TextTable>, kParts> read_usable_texts(
     size_t texts, const std::string& unit, SkipPolicy& skips);
 
 /// Throws DataError if no row of a file is left.
-void require_rows(const TokenRows& rows);
+void require_rows(const TokenRows& rows, const SkipPolicy& skips);
 
 /// Maps class names to labels.
 class ClassNames {

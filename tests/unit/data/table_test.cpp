@@ -147,6 +147,58 @@ TEST_F(Tables, TypesAreThoseOfTheWholeFile) {
   EXPECT_EQ(read("b,x\ntrue,1\nFalse,2\n,3\n").columns[0].type.kind, ColumnKind::kBoolean);
 }
 
+TEST_F(Tables, DatesWithMistakesAreNoCategories) {
+  std::string days = "d,y\n";
+  for (int i = 0; i < 60; ++i) {
+    days += "2024-0" + std::to_string(i % 9 + 1) + "-11," + std::to_string(i) + ".5\n";
+  }
+  config.on_error = "stop";
+  EXPECT_TRUE(contains(data_error([&] { open(days + "2024-13-45,1.5\n", {.target = "y"}); }),
+                       "a.csv:62:1: column 'd' is '2024-13-45', but nearly all of its values are "
+                       "dates; correct it, name the text in data.missing"));
+  const auto as_categories = open(days + "2024-13-45,1.5\n", {.target = "y", .categories = {"d"}});
+  EXPECT_EQ(as_categories->signature.features[0].kind, "one-hot");
+  config.on_error = "skip";
+  const auto skipped = open(days + "2024-13-45,1.5\n2024,1.5\n", {.target = "y"});
+  EXPECT_EQ(skipped->train->size(), 60);
+  EXPECT_TRUE(contains(skipped->notes.back(), "2 skipped (value that is not a date)"));
+  EXPECT_EQ(skipped->signature.features[0].kind, "date");
+}
+
+// Advice is given once, and long values are shortened.
+TEST_F(Tables, MessagesAreShort) {
+  std::string late = "x,y\n";
+  for (int i = 0; i < 60; ++i) late += std::to_string(i) + ".5," + std::to_string(i % 9) + ".25\n";
+  const std::string wrong = late + std::string(100'000, 'x') + ",1.5\n";
+  config.on_error = "stop";
+  const std::string scanned = data_error([&] { open(wrong, {.target = "y"}); });
+  EXPECT_TRUE(contains(scanned, "is '" + std::string(80, 'x') + "...', but nearly all"));
+  EXPECT_LT(scanned.size(), 500u);
+  const std::string read = data_error([&] { open(wrong, {.target = "y", .numbers = {"x"}}); });
+  EXPECT_LT(read.size(), 500u);
+  EXPECT_EQ(read.find("data.on_error"), read.rfind("data.on_error"));
+  EXPECT_TRUE(contains(read, "leave such items out with data.on_error=skip"));
+  config.on_error = "skip";
+  const auto skipped = open(wrong, {.target = "y"});
+  EXPECT_TRUE(contains(skipped->notes.back(), "1 skipped (value that is not a number)"));
+  EXPECT_EQ(skipped->notes.back().find("data.on_error"), std::string::npos);
+  // Cut between characters of UTF-8.
+  const std::string umlauts = [&] {
+    std::string text = late + "x";
+    for (int i = 0; i < 100; ++i) text += "\xC3\xA4";
+    return text + ",1.5\n";
+  }();
+  config.on_error = "stop";
+  EXPECT_TRUE(contains(data_error([&] { open(umlauts, {.target = "y"}); }), "\xC3\xA4...', but"));
+}
+
+TEST_F(Tables, SayWhyNoRowIsLeft) {
+  config.on_error = "skip";
+  EXPECT_TRUE(
+      contains(data_error([&] { open("x,y\na,1.5\nb,2.5\n", {.target = "y", .numbers = {"x"}}); }),
+               "a.csv: has no usable rows; 2 skipped (value that is not a number), the first: "));
+}
+
 TEST_F(Tables, NumbersHaveOneDecimalMark) {
   const std::string text = "x,y\n1.5,0\n2.25,1\n\"1,5\",0\n\"3,5\",1\n";
   EXPECT_TRUE(contains(data_error([&] { open(text, {.target = "y"}); }),

@@ -10,6 +10,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/data_file.h"
+#include "gallop/data/skip_summary.h"
 
 namespace gallop::data {
 
@@ -68,6 +70,8 @@ struct Candidates {
   /// is.
   std::string text, text_place;
   bool has_text = false, text_is_number = false, has_lists = false;
+  /// For each date format, the first value that does not have it, and where it is.
+  std::array<std::string, std::size(kDateFormats)> no_date{}, no_date_place{};
   std::set<std::string, std::less<>> distinct;
   bool has_many = false;
 
@@ -103,7 +107,12 @@ struct Candidates {
     }
     if (is_boolean && !parse_boolean(cell.text)) is_boolean = false;
     for (size_t i = 0; i < std::size(kDateFormats); ++i) {
-      if (!is_number && parse_date(cell.text, kDateFormats[i])) ++dates[i];
+      if (!is_number && parse_date(cell.text, kDateFormats[i])) {
+        ++dates[i];
+      } else if (no_date_place[i].empty()) {
+        no_date_place[i] = rows.place(cell);
+        no_date[i] = std::string(cell.text);
+      }
     }
   }
 };
@@ -190,21 +199,32 @@ const std::vector<ColumnScan>& TableReader::scan() {
       scan.type.kind = column.has_code ? ColumnKind::kCategory : ColumnKind::kNumber;
       continue;
     }
-    const auto texts = static_cast<double>(column.values - column.numbers);
+    const auto are_few = [&](int64_t others) {
+      return static_cast<double>(others) < kMistakesBelow * static_cast<double>(column.values);
+    };
     if (column.is_boolean) {
       scan.type.kind = ColumnKind::kBoolean;
     } else if (column.dates[date] == column.values) {
       scan.type = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
     } else {
       scan.type.kind = ColumnKind::kCategory;
-      if (texts < kMistakesBelow * static_cast<double>(column.values) && !column.has_code) {
+      const char* const remedy =
+          "correct it, name the text in data.missing if it stands for a missing value";
+      if (are_few(column.values - column.dates[date])) {
+        scan.likely = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
+        scan.mistake = fmt::format(
+            "{}: column '{}' is '{}', but nearly all of its values are dates; {}, or name the "
+            "column in data.categories",
+            column.no_date_place[date], printable(names()[i]), shown_value(column.no_date[date]),
+            remedy);
+      } else if (are_few(column.values - column.numbers) && !column.has_code) {
+        scan.likely = {.kind = ColumnKind::kNumber, .number_format = scan.type.number_format};
         scan.mistake = fmt::format(
             "{}: column '{}' is '{}', but {}, or name the column in data.categories",
-            column.text_place, printable(names()[i]), printable(column.text),
+            column.text_place, printable(names()[i]), shown_value(column.text),
             column.text_is_number
-                ? "the numbers before it have another decimal mark; correct it"
-                : "nearly all of its values are numbers; correct it, name the text in data.missing "
-                  "if it stands for a missing value");
+                ? std::string("the numbers before it have another decimal mark; correct it")
+                : fmt::format("nearly all of its values are numbers; {}", remedy));
       }
     }
   }
@@ -237,8 +257,8 @@ std::string TableReader::wrong_value(const Cell& cell, size_t column,
   }
   return fmt::format(
       "{}: column '{}' is '{}', which is not a {}; name the column in data.ignore or "
-      "data.categories, or leave such rows out with data.on_error: skip",
-      place, printable(names()[column]), printable(cell.text), kind_text(type.kind));
+      "data.categories",
+      place, printable(names()[column]), shown_value(cell.text), kind_text(type.kind));
 }
 
 // False if the value does not fit.
@@ -328,7 +348,10 @@ Table TableReader::read(const std::vector<ColumnType>& types, SkipPolicy& skips)
     skips.add(fmt::format("value that is not a {}", kind_text(types[done].kind)),
               [&] { return wrong_value(cells[done], done, types[done]); });
   }
-  if (table.rows() == 0) throw DataError(printable(file()) + ": has no rows");
+  if (table.rows() == 0) {
+    throw DataError(fmt::format("{}: has no {}rows{}", printable(file()),
+                                skips.counts().empty() ? "" : "usable ", skip_summary(skips)));
+  }
   return table;
 }
 

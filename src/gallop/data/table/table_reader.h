@@ -21,9 +21,10 @@ struct ColumnScan {
   std::array<bool, std::size(kNumberFormats)> fits{};  ///< Which formats all numbers have.
   int64_t values = 0;                                  ///< Not missing.
   int64_t numbers = 0;                                 ///< That are numbers.
-  /// If nearly all values are numbers, so that the others look like mistakes, or if their decimal
-  /// marks differ: the first such value.
+  /// If nearly all values are numbers or dates, so that the others look like mistakes, or if their
+  /// decimal marks differ: the first such value.
   std::string mistake{};
+  ColumnType likely{};                  ///< The type without the mistakes, if there are any.
   std::vector<std::string> distinct{};  ///< Distinct values; empty if there are more than 20.
   std::string date_format{};            ///< The one of kDateFormats that most values have.
   bool has_ambiguous_dates = false;     ///< In dates, day and month could be swapped.

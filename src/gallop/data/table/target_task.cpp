@@ -38,7 +38,8 @@ std::string natural_task(const std::vector<const ColumnScan*>& targets, bool num
                                         [](const ColumnScan* scan) { return is_binary(*scan); });
     return has_labels ? "multi-label" : "regression";
   }
-  bool is_class = first.type.kind != ColumnKind::kNumber && first.mistake.empty();
+  bool is_class = first.type.kind != ColumnKind::kNumber &&
+                  (first.mistake.empty() || first.likely.kind != ColumnKind::kNumber);
   if (numbers_only) is_class = first.numbers != first.values;
   if (!numbers_only && first.type.kind == ColumnKind::kNumber) {
     is_class = count_classes(first.distinct);
