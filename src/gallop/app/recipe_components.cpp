@@ -102,6 +102,33 @@ std::string describe(const data::Signature& signature) {
                      signature.width, signature.classes.size(), task);
 }
 
+using Names = std::vector<std::string>;
+
+// Those of `names` that are not among `others`, shortened.
+std::string without(const Names& names, const Names& others) {
+  constexpr size_t kMostNamed = 5;
+  Names rest;
+  for (const std::string& name : names) {
+    if (std::find(others.begin(), others.end(), name) == others.end()) {
+      rest.push_back("'" + printable(name) + "'");
+    }
+  }
+  if (rest.size() > kMostNamed) {
+    const size_t more = rest.size() - kMostNamed;
+    rest.resize(kMostNamed);
+    rest.push_back(fmt::format("{} more", more));
+  }
+  return join_names(rest, "and");
+}
+
+std::string difference_of(const Names& found, const Names& wanted) {
+  const std::string unknown = without(found, wanted), missing = without(wanted, found);
+  if (unknown.empty() && missing.empty()) return "the same ones in another order";
+  std::string text;
+  if (!unknown.empty()) text = unknown + (missing.empty() ? " is new" : " in place of ");
+  return missing.empty() ? text : text + missing + (unknown.empty() ? " is missing" : "");
+}
+
 }  // namespace
 
 void check_fits(const data::Signature& given, const data::Signature& wanted) {
@@ -115,12 +142,16 @@ void check_fits(const data::Signature& given, const data::Signature& wanted) {
     throw DataError(fmt::format("the model was trained on {}, but the data contain {}",
                                 describe(wanted), describe(found)));
   }
-  const auto require_same = [](const auto& one, const auto& other, const char* what) {
+  if (found.vocabulary != wanted.vocabulary) {
+    throw DataError(
+        "the data have different characters than the data that the model was trained on");
+  }
+  const auto require_same = [](const Names& one, const Names& other, const char* what) {
     if (one == other) return;
-    throw DataError(fmt::format(
-        "the data have different {} than the data that the model was trained on", what));
+    throw DataError(
+        fmt::format("the data have different {} than the data that the model was trained on: {}",
+                    what, difference_of(one, other)));
   };
-  require_same(found.vocabulary, wanted.vocabulary, "characters");
   require_same(found.classes, wanted.classes, "classes");
   require_same(found.columns, wanted.columns, "columns");
   require_same(found.targets, wanted.targets, "targets");

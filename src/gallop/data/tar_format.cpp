@@ -19,6 +19,26 @@ constexpr int64_t kBlock = 512;
 constexpr int64_t kWindow = 1 << 15;  // One read covers many small members.
 constexpr int64_t kMaxName = 1 << 16;
 constexpr int64_t kMaxPax = 1 << 20;
+constexpr int64_t kLongestMagic = 6;  // Of compressed files.
+
+// How a file is compressed that is no tar archive, with the remedy; empty if it is not.
+std::string compression_of(std::string_view start) {
+  struct Kind {
+    std::string_view magic;
+    const char *name, *remedy;
+  };
+  static constexpr Kind kKinds[] = {{{"\x1F\x8B", 2}, "gzip", "gunzip"},
+                                    {{"BZh", 3}, "bzip2", "bunzip2"},
+                                    {{"\xFD\x37zXZ\0", 6}, "xz", "unxz"},
+                                    {{"\x28\xB5\x2F\xFD", 4}, "zstd", "unzstd"}};
+  for (const auto& [magic, name, remedy] : kKinds) {
+    if (!start.starts_with(magic)) continue;
+    return fmt::format(
+        ", but a file that {} has compressed; images are read in place, so decompress it first: {}",
+        name, remedy);
+  }
+  return {};
+}
 
 // The bytes of a header field, by position and length.
 std::string_view field(const char* header, size_t at, size_t bytes) { return {header + at, bytes}; }
@@ -214,7 +234,12 @@ std::optional<TarMember> TarReader::next() {
   for (;;) {
     const char* header = window(at_, kBlock);
     if (header == nullptr) {
-      if (last_name_.empty()) fail("not a tar archive, or truncated in its first header");
+      if (last_name_.empty()) {
+        const char* start = window(0, std::min(file_size_, kLongestMagic));
+        const std::string how = compression_of({start, static_cast<size_t>(buffer_used_)});
+        fail(how.empty() ? "not a tar archive, or truncated in its first header"
+                         : "not a tar archive" + how);
+      }
       fail(fmt::format("truncated after member '{}': the archive's end marker is missing",
                        printable(last_name_)));
     }
@@ -223,7 +248,7 @@ std::optional<TarMember> TarReader::next() {
       return std::nullopt;
     }
     if (!has_valid_checksum(header)) {
-      if (at_ == 0) fail("not a tar archive");
+      if (at_ == 0) fail("not a tar archive" + compression_of({header, kLongestMagic}));
       fail(fmt::format("damaged: no valid header at byte {}, after member '{}'", at_,
                        printable(last_name_)));
     }

@@ -133,7 +133,15 @@ TEST(TarFormat, RefusesEveryTruncation) {
 TEST(TarFormat, RefusesWhatIsNoTar) {
   EXPECT_TRUE(contains(error_of(""), "not a tar archive"));
   EXPECT_TRUE(contains(error_of(std::string(600, 'x')), "not a tar archive"));
-  EXPECT_TRUE(contains(error_of(make_gzip(make_tar({{"a", "1"}}))), "not a tar archive"));
+  EXPECT_TRUE(contains(error_of(make_gzip(make_tar({{"a", "1"}}))),
+                       "not a tar archive, but a file that gzip has compressed; images are read in "
+                       "place, so decompress it first: gunzip"));
+  EXPECT_TRUE(
+      contains(error_of("BZh91AY" + std::string(600, 'x')), "decompress it first: bunzip2"));
+  EXPECT_TRUE(contains(error_of(std::string("\xFD"
+                                            "7zXZ\0",
+                                            6)),
+                       "decompress it first: unxz"));
   std::string archive = make_tar({{"a", "1"}, {"b", "2"}});
   archive[1024] = 'c';
   EXPECT_TRUE(contains(error_of(archive), "no valid header at byte 1024, after member 'a'"));
