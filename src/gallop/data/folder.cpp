@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 
@@ -13,6 +15,7 @@
 #include "gallop/data/parallel.h"
 #include "gallop/data/part.h"
 #include "gallop/data/readers.h"
+#include "gallop/data/skip_summary.h"
 
 namespace gallop::data {
 
@@ -78,13 +81,91 @@ void check_same_classes(const fs::path& path, const std::vector<std::string>& fo
   throw DataError(message);
 }
 
+// A folder of a class: its own or one inside of it.
+struct ClassFolder {
+  std::string name;  // "cat/side"
+  FolderListing listing;
+  std::string error;  // Why it cannot be listed.
+};
+using ClassFolders = std::vector<ClassFolder>;
+
+struct FolderId {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const FolderId&) const = default;
+};
+
+// `above`: the folders that contain this one, to end at links that lead back to them.
+void list_tree(const fs::path& path, const std::string& name, std::vector<FolderId>& above,
+               ClassFolders& folders) {
+  ClassFolder& folder = folders.emplace_back(ClassFolder{.name = name, .listing = {}, .error = {}});
+  struct stat info = {};
+  const FolderId id =
+      stat((path / name).c_str(), &info) == 0 ? FolderId{info.st_dev, info.st_ino} : FolderId{};
+  if (std::find(above.begin(), above.end(), id) != above.end()) {
+    folder.error = fmt::format("{}: is a link to a folder that contains it",
+                               printable((path / name).string()));
+    return;
+  }
+  try {
+    folder.listing = list_folder(path / name);
+  } catch (const DataError& error) {
+    folder.error = error.what();
+    return;
+  }
+  above.push_back(id);
+  const std::vector<std::string> inner = folder.listing.folders;
+  for (const std::string& one : inner) list_tree(path, name + "/" + one, above, folders);
+  above.pop_back();
+}
+
+// All folders of a class in the order of torchvision's ImageFolder.
+ClassFolders list_class(const fs::path& path, const std::string& name) {
+  ClassFolders folders;
+  std::vector<FolderId> above;
+  list_tree(path, name, above, folders);
+  std::sort(folders.begin(), folders.end(),
+            [](const ClassFolder& a, const ClassFolder& b) { return a.name < b.name; });
+  return folders;
+}
+
+bool has_images(const ClassFolders& folders) {
+  return std::any_of(folders.begin(), folders.end(),
+                     [](const ClassFolder& folder) { return !folder.listing.images.empty(); });
+}
+
+// Throws DataError if the folders seem to be one level above the classes or the splits.
+void refuse_ambiguous_folders(const fs::path& path, const std::vector<ClassFolders>& classes,
+                              bool has_part_folders) {
+  for (const ClassFolders& folders : classes) {
+    const std::string& name = folders.front().name;
+    for (const std::string& inner : folders.front().listing.folders) {
+      if (has_part_folders || part_of_word(inner) != Part::kTrain) continue;
+      throw DataError(fmt::format(
+          "{0}: has a folder '{1}', but is itself taken as a class; set data.path to {0} if it has "
+          "the splits, or rename '{1}'",
+          printable((path / name).string()), printable(inner)));
+    }
+  }
+  if (classes.size() != 1 || !has_images(classes[0])) return;
+  const ClassFolder& only = classes[0].front();
+  if (!only.listing.images.empty()) return;
+  throw DataError(
+      fmt::format("{}: the only class, with all images in folders inside of it ({}); the folders "
+                  "of the classes "
+                  "are expected in {}",
+                  printable((path / only.name).string()),
+                  join_names(without(only.listing.folders, {}), "and"), printable(path.string())));
+}
+
 // Reads the splits one after the other; the training split comes first and defines the classes.
 class FolderReader {
  public:
   FolderReader(const ReadContext& context, ImageParts& parts)
       : context_(context), parts_(parts), skips_(context.skip_broken) {}
 
-  std::unique_ptr<ImageSet> read_part(const fs::path& path) {
+  /// `has_part_folders`: not the classes alone, but a folder "train" with them was found.
+  std::unique_ptr<ImageSet> read_part(const fs::path& path, bool has_part_folders) {
     const FolderListing top = list_folder(path);
     if (top.folders.empty()) {
       throw DataError(
@@ -94,16 +175,12 @@ class FolderReader {
     const bool is_first = classes_.empty();
     if (is_first) classes_ = top.folders;
     if (!is_first && !skips_.skips()) check_same_classes(path, top.folders, classes_);
-    std::vector<FolderListing> listings(top.folders.size());
-    std::vector<std::string> errors(top.folders.size());
-    run_parallel(context_.threads, static_cast<int64_t>(listings.size()), [&](int64_t i) {
+    std::vector<ClassFolders> classes(top.folders.size());
+    run_parallel(context_.threads, static_cast<int64_t>(classes.size()), [&](int64_t i) {
       const auto at = static_cast<size_t>(i);
-      try {
-        listings[at] = list_folder(path / top.folders[at]);
-      } catch (const DataError& error) {
-        errors[at] = error.what();
-      }
+      classes[at] = list_class(path, top.folders[at]);
     });
+    if (is_first) refuse_ambiguous_folders(path, classes, has_part_folders);
     Ignored ignored(path);
     ignored.add("", top.others);
     ignored.add_hidden("", top.hidden);
@@ -112,19 +189,28 @@ class FolderReader {
       skip("image outside of class folders", path / name, "is not in a class folder");
     }
     auto images = std::make_unique<FolderImages>(path, classes_, context_.orient);
-    for (size_t i = 0; i < listings.size(); ++i) {
-      if (!errors[i].empty()) {
-        skips_.add("folder that cannot be read", errors[i]);
-        continue;
-      }
-      add_class(path, top.folders[i], listings[i], *images);
-      ignored.add(top.folders[i] + "/", listings[i].folders);
-      ignored.add(top.folders[i] + "/", listings[i].others);
-      ignored.add_hidden(top.folders[i] + "/", listings[i].hidden);
+    std::vector<std::string> empty;
+    for (size_t i = 0; i < classes.size(); ++i) {
+      add_class(path, top.folders[i], classes[i], *images, ignored);
+      if (has_images(classes[i]) || !classes[i].front().error.empty()) continue;
+      empty.push_back(top.folders[i]);
+      if (skips_.skips()) continue;
+      throw DataError(fmt::format(
+          "{}: a class without images ({}); remove the folder, or keep the class of the model "
+          "without images with data.on_error=skip",
+          printable((path / top.folders[i]).string()), image_endings()));
     }
     ignored.note(parts_.notes);
-    if (images->size() > 0) return images;
-    throw DataError(fmt::format("{}: no images that can be used", printable(path.string())));
+    if (images->size() == 0) {
+      throw DataError(fmt::format("{}: no images that can be used{}", printable(path.string()),
+                                  skip_summary(skips_)));
+    }
+    if (!empty.empty()) {
+      parts_.notes.push_back(fmt::format(
+          "{}: {} {} without images, kept in the model: {}", printable(path.string()), empty.size(),
+          empty.size() == 1 ? "class" : "classes", join_names(without(empty, {}), "and")));
+    }
+    return images;
   }
 
   // Reads a test split without class folders; returns false if it has class folders.
@@ -147,22 +233,31 @@ class FolderReader {
   const std::vector<SkipCount>& skipped() const { return skips_.counts(); }
 
  private:
-  void add_class(const fs::path& path, const std::string& name, const FolderListing& listing,
-                 FolderImages& images) {
-    skip_unusable(path / name, listing);
-    const auto found = std::lower_bound(classes_.begin(), classes_.end(), name);
-    const bool is_known = found != classes_.end() && *found == name;
-    for (const std::string& file : listing.images) {
+  void add_class(const fs::path& path, const std::string& name, const ClassFolders& folders,
+                 FolderImages& images, Ignored& ignored) {
+    for (const ClassFolder& folder : folders) {
+      if (!folder.error.empty()) {
+        skips_.add("folder that cannot be read", folder.error);
+        continue;
+      }
+      add_images(path, name, folder, images);
+      ignored.add(folder.name + "/", folder.listing.others);
+      ignored.add_hidden(folder.name + "/", folder.listing.hidden);
+    }
+  }
+
+  void add_images(const fs::path& path, const std::string& class_name, const ClassFolder& folder,
+                  FolderImages& images) {
+    skip_unusable(path / folder.name, folder.listing);
+    const auto found = std::lower_bound(classes_.begin(), classes_.end(), class_name);
+    const bool is_known = found != classes_.end() && *found == class_name;
+    for (const std::string& file : folder.listing.images) {
       if (is_known) {
-        images.add(fmt::format("{}/{}", name, file),
+        images.add(fmt::format("{}/{}", folder.name, file),
                    static_cast<int32_t>(found - classes_.begin()));
       } else {
-        skip("unknown class", path / name / file, "its class is not known in train");
+        skip("unknown class", path / folder.name / file, "its class is not known in train");
       }
-    }
-    if (listing.images.empty()) {
-      skip("class without images", path / name,
-           fmt::format("a class without images ({})", image_endings()));
     }
   }
 
@@ -223,7 +318,7 @@ std::unique_ptr<ImageParts> read_folder(const FolderConfig&, const ReadContext& 
     if (folders[i].empty()) continue;
     const bool is_test = static_cast<Part>(i) == Part::kTest;
     if (is_test && reader.read_flat(folders[i])) continue;
-    *sets[i] = reader.read_part(folders[i]);
+    *sets[i] = reader.read_part(folders[i], folders[0] != root);
     parts->files.push_back(folders[i].string());
   }
   parts->skipped = reader.skipped();

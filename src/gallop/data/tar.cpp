@@ -21,6 +21,7 @@
 #include "gallop/data/readers.h"
 #include "gallop/data/shard.h"
 #include "gallop/data/shard_paths.h"
+#include "gallop/data/skip_summary.h"
 
 namespace gallop::data {
 
@@ -131,41 +132,47 @@ class TarImages final : public ImageSet {
   std::string names_;
 };
 
-// An image with the split and class given by its shard's name and its own name.
+// An image with the split and the folders given by its shard's name and its own name.
 struct Found {
   size_t shard;
   const ShardImage* image;
   Part part;
-  std::string class_folder;
+  std::string_view folders;  // "cat/side" of "train/cat/side/7.jpg".
 };
 
-// Splits "train/cat/7.jpg" into the split, if `parts_inside` says that names begin with one, and
-// the folder that contains the file.
-Found place(size_t shard, const ShardImage& image, Part part, bool parts_inside) {
-  std::string_view folders = image.name;
-  const size_t slash = folders.rfind('/');
-  folders = slash == std::string_view::npos ? std::string_view() : folders.substr(0, slash);
-  if (parts_inside) {
-    const std::string_view first = folders.substr(0, folders.find('/'));
-    part = part_of_word(first).value_or(part);
-    folders.remove_prefix(std::min(folders.size(), first.size() + 1));
-  }
-  return {shard, &image, part, std::string(folders.substr(folders.rfind('/') + 1))};
+std::string_view first_folder(std::string_view folders) {
+  return folders.substr(0, folders.find('/'));
 }
 
-// The split whose name a member begins with: "train/cat/7.jpg".
-std::optional<Part> first_part(const ShardImage& image) {
-  const size_t slash = image.name.find('/');
-  if (slash == std::string::npos) return std::nullopt;
-  return part_of_word(std::string_view(image.name).substr(0, slash));
+std::string_view last_folder(std::string_view folders) {
+  return folders.substr(folders.rfind('/') + 1);
+}
+
+bool is_nested(std::string_view folders) { return folders.find('/') != std::string_view::npos; }
+
+void remove_first_folder(std::string_view& folders) {
+  folders.remove_prefix(std::min(folders.size(), first_folder(folders).size() + 1));
+}
+
+Found place(size_t shard, const ShardImage& image, Part part) {
+  const size_t slash = image.name.rfind('/');
+  const std::string_view name = image.name;
+  return {shard, &image, part, slash == std::string::npos ? "" : name.substr(0, slash)};
 }
 
 // Whether the first folder is a split and not a class that happens to be named so: it is "train",
 // and there are labels or class folders.
-bool marks_parts(const ShardImage& image) {
-  const bool has_class =
-      image.label >= 0 || std::count(image.name.begin(), image.name.end(), '/') > 1;
-  return has_class && first_part(image) == Part::kTrain;
+bool marks_parts(const Found& found) {
+  const bool has_class = found.image->label >= 0 || is_nested(found.folders);
+  return has_class && part_of_word(first_folder(found.folders)) == Part::kTrain;
+}
+
+// Whether all images are in folders of the same folder.
+bool have_common_folder(const std::vector<Found*>& all) {
+  return std::all_of(all.begin(), all.end(), [&](const Found* found) {
+    return is_nested(found->folders) &&
+           first_folder(found->folders) == first_folder(all.front()->folders);
+  });
 }
 
 class TarSet {
@@ -179,6 +186,7 @@ class TarSet {
     read_shards();
     place_images();
     choose_labels(*parts);
+    remove_common_folders();
     choose_class_names(root);
     make_sets(*parts);
     add_notes(root, *parts);
@@ -206,30 +214,102 @@ class TarSet {
   }
 
   void place_images() {
-    bool parts_inside = false;
     for (size_t i = 0; i < shards_.size(); ++i) {
-      if (paths_[i].is_marked) continue;
-      const auto& images = shards_[i].images;
-      parts_inside |= std::any_of(images.begin(), images.end(), marks_parts);
-    }
-    for (size_t i = 0; i < shards_.size(); ++i) {
-      const bool inside = parts_inside && !paths_[i].is_marked;
       for (const ShardImage& image : shards_[i].images) {
-        if (inside && !first_part(image)) {
-          leave_out({i, &image, Part::kTrain, {}}, "image in no split",
-                    "is in no folder of a split, while others are in train/");
-          continue;
-        }
-        found_.push_back(place(i, image, paths_[i].part, inside));
+        found_.push_back(place(i, image, paths_[i].part));
       }
     }
+    find_parts_inside();
     if (found_.empty()) {
       for (const Shard& shard : shards_) {
         if (!shard.damage.empty()) throw DataError(shard.damage);
       }
-      throw DataError(fmt::format("{}: no images ({}) in {} shard{}", printable(context_.path),
-                                  image_endings(), paths_.size(), paths_.size() == 1 ? "" : "s"));
+      throw DataError(fmt::format("{}: no {}images ({}) in {} shard{}{}", printable(context_.path),
+                                  skips_.counts().empty() ? "" : "usable ", image_endings(),
+                                  paths_.size(), paths_.size() == 1 ? "" : "s",
+                                  skip_summary(skips_)));
     }
+  }
+
+  // Moves the folders of splits, as in "train/cat/7.jpg", from the folders to the split, unless the
+  // shard's name says the split. An archive may have all in one folder: "pictures/train/cat/7.jpg".
+  void find_parts_inside() {
+    std::vector<Found*> unmarked;
+    for (Found& found : found_) {
+      if (!paths_[found.shard].is_marked) unmarked.push_back(&found);
+    }
+    while (!unmarked.empty() && have_common_folder(unmarked) &&
+           !part_of_word(first_folder(unmarked.front()->folders))) {
+      for (Found* found : unmarked) remove_first_folder(found->folders);
+    }
+    parts_inside_ = std::any_of(unmarked.begin(), unmarked.end(),
+                                [](const Found* found) { return marks_parts(*found); });
+    if (!parts_inside_) return;
+    std::vector<Found> kept;
+    for (Found& found : found_) {
+      if (!paths_[found.shard].is_marked) {
+        const auto part = part_of_word(first_folder(found.folders));
+        if (!part) {
+          leave_out(found, "image in no split",
+                    "is in no folder of a split, while others are in train/");
+          continue;
+        }
+        found.part = *part;
+        remove_first_folder(found.folders);
+      }
+      kept.push_back(found);
+    }
+    found_ = std::move(kept);
+  }
+
+  // A folder around the classes, in each split: "train-0.tar: ILSVRC/train/cat/7.jpg".
+  void remove_common_folders() {
+    if (has_labels_) return;
+    std::array<std::vector<Found*>, kParts> splits;
+    for (Found& found : found_) splits[static_cast<size_t>(found.part)].push_back(&found);
+    while (!found_.empty() && std::all_of(splits.begin(), splits.end(), have_common_folder)) {
+      for (Found& found : found_) remove_first_folder(found.folders);
+    }
+  }
+
+  // The class of an image is its first folder; the inner one only if data.classes or classes.txt
+  // name those.
+  void choose_class_folders() {
+    if (has_labels_) return;
+    const auto is_class = [&](const Found& found) {
+      return class_names_.empty() || std::find(class_names_.begin(), class_names_.end(),
+                                               first_folder(found.folders)) != class_names_.end();
+    };
+    const bool takes_inner = std::none_of(found_.begin(), found_.end(), is_class);
+    if (class_names_.empty() && !parts_inside_) refuse_ambiguous_folders();
+    for (Found& found : found_) {
+      found.folders = takes_inner ? last_folder(found.folders) : first_folder(found.folders);
+    }
+  }
+
+  void refuse_ambiguous_folders() const {
+    for (const Found& found : found_) {
+      std::string_view inner = found.folders;
+      remove_first_folder(inner);
+      if (paths_[found.shard].is_marked || part_of_word(first_folder(inner)) != Part::kTrain) {
+        continue;
+      }
+      throw DataError(fmt::format(
+          "{}: is in a folder '{}' inside of another; pack splits as the outermost folders, "
+          "train/CLASS/NAME.jpg",
+          name_of(found), printable(first_folder(inner))));
+    }
+    if (found_.empty() || !std::all_of(found_.begin(), found_.end(), [](const Found& found) {
+          return is_nested(found.folders);
+        })) {
+      return;
+    }
+    const std::string_view folders = found_.front().folders;
+    throw DataError(fmt::format(
+        "{}: all images are in two folders or more, so that the class may be '{}' or '{}'; name "
+        "the classes in data.classes, or pack the images as CLASS/NAME.jpg",
+        name_of(found_.front()), printable(first_folder(folders)),
+        printable(last_folder(folders))));
   }
 
   // Labels come from .cls members for all images, or from folders for all.
@@ -248,7 +328,7 @@ class TarSet {
   }
 
   bool has_class(const Found& found) const {
-    return has_labels_ ? found.image->label >= 0 : !found.class_folder.empty();
+    return has_labels_ ? found.image->label >= 0 : !found.folders.empty();
   }
 
   // A test split in which no image has a class can only be predicted.
@@ -282,15 +362,16 @@ class TarSet {
   void choose_class_names(const fs::path& root) {
     class_names_ = config_.classes;
     if (class_names_.empty()) class_names_ = read_class_names_if_there(root / "classes.txt");
+    choose_class_folders();
     if (!class_names_.empty()) return;
     if (has_labels_) {
       int32_t largest = 0;
       for (const Found& found : found_) largest = std::max(largest, found.image->label);
       for (int32_t i = 0; i <= largest; ++i) class_names_.push_back(std::to_string(i));
     } else {
-      std::set<std::string> folders;
+      std::set<std::string_view> folders;
       for (const Found& found : found_) {
-        if (found.part == Part::kTrain) folders.insert(found.class_folder);
+        if (found.part == Part::kTrain) folders.insert(found.folders);
       }
       class_names_.assign(folders.begin(), folders.end());
     }
@@ -306,11 +387,11 @@ class TarSet {
                             classes, classes - 1));
       return -1;
     }
-    const auto at = class_numbers_.find(found.class_folder);
+    const auto at = class_numbers_.find(std::string(found.folders));
     if (at != class_numbers_.end()) return at->second;
     leave_out(found, "unknown class",
-              fmt::format("its folder '{}' is none of the {} classes",
-                          printable(found.class_folder), classes));
+              fmt::format("its folder '{}' is none of the {} classes", printable(found.folders),
+                          classes));
     return -1;
   }
 
@@ -332,7 +413,8 @@ class TarSet {
       sets[part]->add(slot[part], *found.image, label);
     }
     if (!sets[0]) {
-      throw DataError(fmt::format("{}: no images for training", printable(context_.path)));
+      throw DataError(fmt::format("{}: no images for training{}", printable(context_.path),
+                                  skip_summary(skips_)));
     }
     parts.train = std::move(sets[0]);
     parts.validation = std::move(sets[1]);
@@ -377,6 +459,7 @@ class TarSet {
   std::vector<std::string> class_names_;
   std::unordered_map<std::string, int32_t> class_numbers_;
   bool has_labels_ = false;
+  bool parts_inside_ = false;  // The archives have folders of splits.
   SkipPolicy skips_;
 };
 

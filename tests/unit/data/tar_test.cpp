@@ -108,7 +108,7 @@ TEST(TarSet, TakesClassesAndPartsFromFoldersInTheArchive) {
 
   const fs::path plain =
       folder.add("y.tar", make_tar({{"b/test/1.jpg", kJpeg}, {"a/1.jpg", kJpeg}}));
-  EXPECT_EQ(read(plain)->train->class_names(), (std::vector<std::string>{"a", "test"}));
+  EXPECT_EQ(read(plain)->train->class_names(), (std::vector<std::string>{"a", "b"}));
   const fs::path mixed =
       folder.add("z.tar", make_tar({{"train/cat/1.jpg", kJpeg}, {"cat/1.jpg", kJpeg}}));
   EXPECT_TRUE(contains(data_error([&] { read(mixed); }), "cat/1.jpg: is in no folder of a split"));
@@ -116,6 +116,78 @@ TEST(TarSet, TakesClassesAndPartsFromFoldersInTheArchive) {
       folder.add("u.tar", make_tar({{"train/cat/1.jpg", kJpeg}, {"test/cow/1.jpg", kJpeg}}));
   EXPECT_TRUE(contains(data_error([&] { read(unknown); }),
                        "test/cow/1.jpg: its folder 'cow' is none of the 1 classes"));
+}
+
+// As in folders of images, whatever is around the classes.
+TEST(TarSet, TakesTheOutermostFolderAsClass) {
+  const TestFolder folder;
+  int archives = 0;
+  const auto read_all = [&](const std::vector<std::string>& names) {
+    Members members;
+    for (const std::string& name : names) members.emplace_back(name, kJpeg);
+    return read(folder.add(std::to_string(archives++) + ".tar", make_tar(members)));
+  };
+  for (const std::string around : {"", "train/", "pictures/", "pictures/train/"}) {
+    const auto parts = read_all({around + "dog/1.jpg", around + "cat/1.jpg",
+                                 around + "cat/side/1.jpg", around + "cat/side/dog/2.jpg"});
+    EXPECT_EQ(parts->train->class_names(), (std::vector<std::string>{"cat", "dog"})) << around;
+    EXPECT_EQ(parts->train->label(0), 1);
+    EXPECT_EQ(parts->train->label(3), 0);
+  }
+  const auto nested = read_all({"train/dog/a/1.jpg", "train/cat/b/1.jpg", "test/cat/1.jpg"});
+  EXPECT_EQ(nested->train->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(nested->test->size(), 1);
+}
+
+TEST(TarSet, TakesTheSplitsInsideOfAFolder) {
+  const TestFolder folder;
+  const auto parts =
+      read(folder.add("x.tar", make_tar({{"pictures/train/cat/1.jpg", kJpeg},
+                                         {"pictures/train/dog/1.jpg", kJpeg},
+                                         {"pictures/__MACOSX/train/cat/._1.jpg", "x"},
+                                         {"pictures/test/dog/1.jpg", kJpeg}})));
+  EXPECT_EQ(parts->train->size(), 2);
+  ASSERT_NE(parts->test, nullptr);
+  EXPECT_EQ(parts->test->label(0), 1);
+}
+
+TEST(TarSet, TakesClassesOfShardsThatNameTheirSplit) {
+  const TestFolder folder;
+  folder.add("x-train.tar", make_tar({{"ILSVRC_train/cat/1.jpg", kJpeg},
+                                      {"ILSVRC_train/dog/1.jpg", kJpeg},
+                                      {"ILSVRC_train/dog/side/1.jpg", kJpeg}}));
+  folder.add("x-val.tar", make_tar({{"ILSVRC_val/cat/1.jpg", kJpeg}}));
+  const auto parts = read(folder.name());
+  EXPECT_EQ(parts->train->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(parts->train->label(2), 1);
+  EXPECT_EQ(parts->validation->label(0), 0);
+}
+
+TEST(TarSet, RefusesFoldersThatMayBeClassesOrNot) {
+  const TestFolder folder;
+  const fs::path path =
+      folder.add("x.tar", make_tar({{"part1/cat/1.jpg", kJpeg}, {"part2/dog/1.jpg", kJpeg}}));
+  EXPECT_TRUE(contains(data_error([&] { read(path); }),
+                       "x.tar: part1/cat/1.jpg: all images are in two folders or more, so that the "
+                       "class may be 'part1' or 'cat'; name the classes in data.classes"));
+  EXPECT_EQ(read(path, {.classes = {"dog", "cat"}})->train->label(0), 1);
+  EXPECT_EQ(read(path, {.classes = {"part1", "part2"}})->train->label(1), 1);
+  const fs::path inside =
+      folder.add("y.tar", make_tar({{"bottle/train/1.jpg", kJpeg}, {"cable/1.jpg", kJpeg}}));
+  EXPECT_TRUE(contains(data_error([&] { read(inside); }),
+                       "bottle/train/1.jpg: is in a folder 'train' inside of another"));
+}
+
+TEST(TarSet, SaysWhyNoImageIsLeft) {
+  const TestFolder folder;
+  const fs::path links =
+      folder.add("x.tar", make_tar_link("cat/1.jpg", "none.jpg") + make_tar({{"a.txt", "x"}}));
+  const std::string error = data_error([&] { read(links, {}, true); });
+  EXPECT_TRUE(contains(error, "no usable images (.jpg"));
+  EXPECT_TRUE(contains(error, "in 1 shard; 1 skipped (link that leads to no member), the first: "));
+  const fs::path flat = folder.add("y.tar", make_tar({{"1.jpg", kJpeg}}));
+  EXPECT_TRUE(contains(data_error([&] { read(flat, {}, true); }),
+                       "no images for training; 1 skipped (image without a label), the first: "));
 }
 
 TEST(TarSet, RefusesImagesWithoutALabel) {
