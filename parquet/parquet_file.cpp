@@ -10,6 +10,7 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
+#include <parquet/statistics.h>
 
 #include "gallop/base/error.h"
 #include "parquet/value_text.h"
@@ -104,6 +105,13 @@ class ArrowFile final : public ParquetFile {
     } catch (const std::exception& error) {
       throw DataError(path_ + ": " + error.what());
     }
+  }
+
+  bool may_be_missing(size_t group, size_t column) const override {
+    const auto chunk =
+        metadata_->RowGroup(static_cast<int>(group))->ColumnChunk(static_cast<int>(column));
+    const auto statistics = chunk->is_stats_set() ? chunk->statistics() : nullptr;
+    return !statistics || !statistics->HasNullCount() || statistics->null_count() > 0;
   }
 
  private:

@@ -22,6 +22,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
+#include "gallop/data/data_paths.h"
 #include "gallop/data/length_order.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/strategy.h"
@@ -168,7 +169,7 @@ void Run::check_against(const RunPlan& plan) {
   if (session_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
     throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
   }
-  changed_data_ = check_data(folder, data().files, place_.allow_changed_data);
+  changed_data_ = check_data(folder, data::paths_of(data()), place_.allow_changed_data);
 }
 
 void Run::find_beginning(const fs::path& folder) {
@@ -302,7 +303,7 @@ void Run::place_in(track::RunFolder folder) {
                           plot::to_svg(batch_curves(folder_->name(), *batch_), 2));
   }
   write_inputs(path_, session_.inputs());
-  track::write_data_listing(path_, track::list_data(data().files));
+  track::write_data_listing(path_, track::list_data(data::paths_of(data())));
 }
 
 train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {

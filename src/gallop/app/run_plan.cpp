@@ -138,17 +138,19 @@ track::ContentDifference without_hidden(track::ContentDifference difference) {
 }
 
 // Compares with the run's recorded identity of its data, which it records during training.
-track::ContentDifference compare_contents(const fs::path& run,
-                                          const std::vector<std::string>& data) {
+track::ContentDifference compare_contents(const fs::path& run, const DataPaths& data) {
   track::ContentDifference all;
   const auto question = identity_question(data, run.parent_path(), 0);
   try {
     const auto identities = track::read_identities(run);
-    if (identities.empty() || identities.back().data.size() != data.size()) return all;
-    for (size_t i = 0; i < data.size(); ++i) {
+    const size_t paths = question.data.size(), count = paths + question.named_data.size();
+    if (identities.empty() || identities.back().data.size() < count) return all;
+    const track::ContentReader reader(question.cache);
+    const track::ReadLimits limits{.bytes = kMostBytesRead};
+    for (size_t i = 0; i < count; ++i) {
       const track::DataIdentity& then = identities.back().data[i];
-      const auto now =
-          track::ContentReader(question.cache).read(question.data[i], {.bytes = kMostBytesRead});
+      const auto now = i < paths ? reader.read(question.data[i], limits)
+                                 : reader.read(question.named_data[i - paths], limits);
       if (then.checksum.empty() || !now.is_read() || now.checksum() == then.checksum) continue;
       const fs::path file = question.listings / (then.checksum + ".txt");
       const auto one = fs::exists(file)
@@ -160,18 +162,18 @@ track::ContentDifference compare_contents(const fs::path& run,
       all.added.insert(all.added.end(), one.added.begin(), one.added.end());
     }
   } catch (const DataError&) {
-    // Damaged records and unsupported names are ignored: names and sizes have been compared.
+    // Damaged records are ignored: names and sizes have been compared.
   }
   return all;
 }
 
-std::string changes_of_data(const fs::path& run, const std::vector<std::string>& data,
-                            bool is_allowed) {
+std::string changes_of_data(const fs::path& run, const DataPaths& data, bool is_allowed) {
   try {
     const auto before = track::read_data_listing(run);
-    const auto now = track::list_data(data);
-    auto difference = before ? track::difference(*before, now) : track::ContentDifference();
-    if (difference.is_empty()) difference = compare_contents(run, data);
+    const DataPaths listed = before ? track::listed_paths(*before, data) : data;
+    auto difference =
+        before ? track::difference(*before, track::list_data(listed)) : track::ContentDifference();
+    if (difference.is_empty()) difference = compare_contents(run, listed);
     return track::describe(difference);
   } catch (const DataError& error) {
     if (!is_allowed) throw;
@@ -210,7 +212,7 @@ std::optional<RunPlan> plan_start(const Registries& registries, const RunPlace& 
   return plan;
 }
 
-std::string check_data(const fs::path& run, const std::vector<std::string>& data, bool is_allowed) {
+std::string check_data(const fs::path& run, const DataPaths& data, bool is_allowed) {
   std::string changes = changes_of_data(run, data, is_allowed);
   if (changes.empty() || is_allowed) return changes;
   throw UsageError(fmt::format(

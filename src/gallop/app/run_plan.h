@@ -9,6 +9,7 @@
 #include "gallop/app/resume_options.h"
 #include "gallop/app/run_place.h"
 #include "gallop/app/shared_prefix.h"
+#include "gallop/base/named_files.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/checkpoint.h"
 
@@ -47,6 +48,6 @@ std::optional<RunPlan> plan_resume(const Registries& registries, const RunPlace&
 /// Compares the data files and folders of a run with the recorded ones: names and sizes, and
 /// contents if these are known and small. Returns a line about the changes, or an empty text.
 /// Throws UsageError if something changed and `is_allowed` is false.
-std::string check_data(const fs::path& run, const std::vector<std::string>& data, bool is_allowed);
+std::string check_data(const fs::path& run, const DataPaths& data, bool is_allowed);
 
 }  // namespace gallop::app

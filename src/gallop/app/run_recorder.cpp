@@ -8,6 +8,7 @@
 #include "gallop/app/run_samples.h"
 #include "gallop/app/run_schedule.h"
 #include "gallop/base/shell.h"
+#include "gallop/data/data_paths.h"
 #include "gallop/track/cross_validation.h"
 #include "gallop/track/run_samples.h"
 
@@ -33,7 +34,7 @@ ConsoleLabels labels_of(const Session& session, const fs::path& run) {
 }
 
 track::IdentityQuestion question_of(Session& session, const RunRecorder::Options& options) {
-  auto question = identity_question(session.data().files, options.run.parent_path(),
+  auto question = identity_question(data::paths_of(session.data()), options.run.parent_path(),
                                     options.resumed_at.value_or(0), session.recipe().plugins);
   question.models = session.model().files();
   if (!options.resumed_at || question.models.empty()) return question;

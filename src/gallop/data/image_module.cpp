@@ -8,6 +8,7 @@
 #include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
 #include "gallop/data/cached_images.h"
+#include "gallop/data/data_paths.h"
 #include "gallop/data/exclusion.h"
 #include "gallop/data/group_split.h"
 #include "gallop/data/image_samples.h"
@@ -45,16 +46,21 @@ std::string identity_of(const DataConfig& config, const ImageParts& parts,
 }
 
 /// An image data set that owns everything its samples read.
-class ImageModule final : public DataModule {
+class ImageModule final : public DataModule, public NamesFiles {
  public:
-  ImageModule(std::unique_ptr<ImageParts> parts, const DataContext& context)
-      : parts_(std::move(parts)), shared_(context.options.shared) {
+  ImageModule(std::unique_ptr<ImageParts> parts, std::vector<NamedFiles> named_files,
+              const DataContext& context)
+      : parts_(std::move(parts)),
+        named_files_(std::move(named_files)),
+        shared_(context.options.shared) {
     files = parts_->files;
   }
   ~ImageModule() override {
     release_samples();  // Before the images that they read.
     for_trained_.reset();
   }
+
+  std::vector<NamedFiles> named_files() const override { return named_files_; }
 
   DataReport inspect(int threads) const override { return data::inspect(*parts_, threads); }
 
@@ -79,6 +85,7 @@ class ImageModule final : public DataModule {
  private:
   friend class ImageModuleBuilder;
   std::unique_ptr<ImageParts> parts_;
+  std::vector<NamedFiles> named_files_;
   std::shared_ptr<SharedData> shared_;
   std::vector<std::unique_ptr<ImageSet>> derived_;  // Cached images over the splits.
   std::unique_ptr<Samples> for_trained_;
@@ -256,12 +263,13 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
 
 std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
                                               const DataContext& context,
-                                              const std::vector<std::string>& groups) {
+                                              const std::vector<std::string>& groups,
+                                              std::vector<NamedFiles> named_files) {
   if (!parts->train) {
     throw DataError(
         fmt::format("data set '{}' has no training split", context.config.module.name()));
   }
-  auto module = std::make_unique<ImageModule>(std::move(parts), context);
+  auto module = std::make_unique<ImageModule>(std::move(parts), std::move(named_files), context);
   ImageModuleBuilder(context, groups, *module).build();
   return module;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gallop/base/named_files.h"
 #include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
 #include "gallop/data/normalize.h"
@@ -20,9 +21,11 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
 
 /// The data module of image classification: resizes, caches, normalizes and augments images as the
 /// recipe's section `data` says. Throws UsageError if the options do not fit.
-/// `groups` has the group of each training image if `data.group` names a column of a table.
+/// `groups` has the group of each training image if `data.group` names a column of a table;
+/// `named_files` are those of NamesFiles.
 std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
                                               const DataContext& context,
-                                              const std::vector<std::string>& groups = {});
+                                              const std::vector<std::string>& groups = {},
+                                              std::vector<NamedFiles> named_files = {});
 
 }  // namespace gallop::data

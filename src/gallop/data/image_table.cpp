@@ -73,6 +73,8 @@ class ImageTableReader {
 
   /// Of each training image, if data.group is a column; otherwise empty.
   const Names& groups() const { return groups_of_images_; }
+  /// The images, where they are files of their own.
+  const std::vector<NamedFiles>& named_files() const { return named_files_; }
 
  private:
   void read_table(Part part, const Names& files) {
@@ -162,6 +164,19 @@ class ImageTableReader {
     groups_of_images_.push_back(groups_->values[static_cast<size_t>(groups_->codes[row])]);
   }
 
+  // For the run's identity, with one entry for all tables of a folder.
+  void add_named(const NamedFiles& files) {
+    auto& all = named_files_;
+    const auto known = std::find_if(all.begin(), all.end(), [&](const NamedFiles& other) {
+      return other.folder == files.folder;
+    });
+    if (known == all.end()) {
+      all.push_back(files);
+    } else {
+      known->names.insert(known->names.end(), files.names.begin(), files.names.end());
+    }
+  }
+
   // Images in the Parquet files of the table itself.
   void add_stored_images(Part part, const Table& table, const std::string& image) {
     constexpr int64_t kShareOfMemory = 4;
@@ -177,6 +192,7 @@ class ImageTableReader {
       images->add(file, table.lines[row], label, numbers);
       add_group(row);
     });
+    for (const NamedFiles& files : images->files()) add_named(files);
     set_of(part) = std::move(images);
   }
 
@@ -188,6 +204,7 @@ class ImageTableReader {
     std::array<std::unique_ptr<FolderImages>, kParts> images;
     const TableColumn& names = *table.find(image);
     const bool has_part_folders = part == Part::kTrain && all_in_part_folders(names.values);
+    add_named({.folder = root.string(), .names = names.values});
     each_row(table, [&](size_t row, int32_t label, const std::vector<float>& numbers) {
       const std::string& name = names.values[static_cast<size_t>(names.codes[row])];
       const Part of = has_part_folders ? *part_of_word(first_folder(name)) : part;
@@ -210,6 +227,7 @@ class ImageTableReader {
   SkipPolicy skips_;
   std::unique_ptr<ImageParts> parts_;
   Names groups_of_images_;
+  std::vector<NamedFiles> named_files_;
   bool has_groups_ = false;              // data.group is a column.
   const TableColumn* groups_ = nullptr;  // Of the table that is being read; null: none.
   bool is_unlabeled_ = false;            // The same.
@@ -245,7 +263,7 @@ std::unique_ptr<DataModule> open_image_table(const ImageTableConfig& config,
                                              const DataContext& context) {
   ImageTableReader reader(config, context);
   auto parts = reader.read();
-  return make_image_module(std::move(parts), context, reader.groups());
+  return make_image_module(std::move(parts), context, reader.groups(), reader.named_files());
 }
 
 }  // namespace gallop::data

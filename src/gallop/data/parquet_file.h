@@ -42,6 +42,8 @@ class ParquetFile {
   /// Reads a column of a row group. Numbers are written as pandas does in CSV, dates and times as
   /// in ISO 8601. Throws DataError that names the file.
   virtual ParquetValues read(size_t group, size_t column) const = 0;
+  /// Whether a column of a row group may have missing values, by the file's statistics.
+  virtual bool may_be_missing(size_t group, size_t column) const = 0;
 };
 
 /// Opens a Parquet file by the library libgallop_parquet.so, which is loaded when it is first

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -53,6 +54,22 @@ void ParquetImages::add(size_t file, int64_t row, int32_t label, std::span<const
   while (place.row >= rows[place.group]) place.row -= rows[place.group++];
   rows_.push_back(place);
   add_target(label, targets);
+}
+
+std::vector<NamedFiles> ParquetImages::files() const {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const Row& row : rows_) {
+    const auto at = static_cast<size_t>(row.row);
+    if (!has_paths_ || !groups_->file(row.file).may_be_missing(row.group, column_)) continue;
+    if (!groups_->get(row.file, row.group, column_)->is_missing[at]) continue;
+    const auto paths = groups_->get(row.file, row.group, path_column_);
+    if (paths->is_missing[at]) continue;
+    const std::string folder = fs::path(groups_->paths()[row.file]).parent_path().string();
+    names[folder.empty() ? "." : folder].emplace_back((*paths)[at]);
+  }
+  std::vector<NamedFiles> files;
+  for (auto& [folder, own] : names) files.push_back({.folder = folder, .names = std::move(own)});
+  return files;
 }
 
 std::string ParquetImages::describe(int64_t index) const {

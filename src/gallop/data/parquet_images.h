@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gallop/base/named_files.h"
 #include "gallop/data/labeled_images.h"
 #include "gallop/data/parquet_groups.h"
 
@@ -26,6 +27,9 @@ class ParquetImages final : public LabeledImages {
 
   /// The image in a row, from 1, of a file.
   void add(size_t file, int64_t row, int32_t label, std::span<const float> targets = {});
+
+  /// The images that are not in the Parquet files themselves, by the folder of these.
+  std::vector<NamedFiles> files() const;
 
   std::string describe(int64_t index) const override;
   void read(int64_t index, const DecodeRequest& request, Image& image) const override;

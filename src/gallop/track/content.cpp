@@ -27,6 +27,26 @@ struct Known {
 };
 using Cache = std::map<std::string, Known>;  // By name.
 
+// As `xxh128sum` escapes line feeds and backslashes, so that each file is one line; the line then
+// begins with a backslash.
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    text += c == '\\' ? "\\\\" : c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return text;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string name;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '\\' && i + 1 < text.size();
+    if (is_escape) ++i;
+    name += is_escape && text[i] == 'n' ? '\n' : text[i];
+  }
+  return name;
+}
+
 // Lines "STATE<tab>CHECKSUM<tab>NAME". Damaged entries are recomputed.
 Cache read_cache(const fs::path& file) {
   Cache cache;
@@ -41,7 +61,8 @@ Cache read_cache(const fs::path& file) {
     const size_t first = line.find('\t');
     const size_t second = line.find('\t', first + 1);
     if (second == std::string::npos || second - first - 1 != kDigits) continue;
-    cache[line.substr(second + 1)] = {line.substr(0, first), line.substr(first + 1, kDigits)};
+    cache[unescaped(std::string_view(line).substr(second + 1))] = {line.substr(0, first),
+                                                                   line.substr(first + 1, kDigits)};
   }
   return cache;
 }
@@ -49,7 +70,7 @@ Cache read_cache(const fs::path& file) {
 void write_cache(const fs::path& file, const Cache& cache) {
   std::string text;
   for (const auto& [name, known] : cache) {
-    text += fmt::format("{}\t{}\t{}\n", known.state, known.checksum, name);
+    text += fmt::format("{}\t{}\t{}\n", known.state, known.checksum, escaped(name));
   }
   try {
     make_folders(file.parent_path());
@@ -77,6 +98,17 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+std::vector<std::string> names_that_exist(const NamedFiles& files) {
+  std::vector<std::string> names;
+  for (const std::string& name : files.names) {
+    std::error_code ignored;
+    if (fs::is_regular_file(fs::path(files.folder) / name, ignored)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
 std::string checksum_of(const fs::path& path, const std::function<bool()>& stop) {
   const MappedFile file(path);
   Hasher hasher;
@@ -96,9 +128,6 @@ std::string state_of(const fs::path& path, struct stat& info) {
   return fmt::format("{} {}.{:09}", file_state(info), info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
 }
 
-// Each file is one line.
-bool is_plain(const std::string& name) { return name.find_first_of("\n\t\\") == std::string::npos; }
-
 }  // namespace
 
 int64_t Content::bytes() const {
@@ -108,7 +137,10 @@ int64_t Content::bytes() const {
 
 std::string Content::listing() const {
   std::string text;
-  for (const FileContent& file : files) text += file.checksum + "  " + file.name + "\n";
+  for (const FileContent& file : files) {
+    const std::string name = escaped(file.name);
+    text += (name == file.name ? "" : "\\") + file.checksum + "  " + name + "\n";
+  }
   return text;
 }
 
@@ -134,12 +166,15 @@ Content parse_listing(const std::string& text, const std::string& file_name) {
   Content content;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
+    const bool is_escaped = line.starts_with('\\');
+    if (is_escaped) line.erase(0, 1);
     if (line.size() <= kDigits + kGap || line.substr(kDigits, kGap) != "  ") {
       throw DataError(fmt::format("{}: not a listing of files: {}", printable(file_name),
                                   printable(line.substr(0, 80))));
     }
+    const std::string name = line.substr(kDigits + kGap);
     content.files.push_back(
-        {.name = line.substr(kDigits + kGap), .checksum = line.substr(0, kDigits)});
+        {.name = is_escaped ? unescaped(name) : name, .checksum = line.substr(0, kDigits)});
   }
   return content;
 }
@@ -155,16 +190,22 @@ Content ContentReader::read(const fs::path& path, const ReadLimits& limits) cons
   const fs::path folder = is_folder ? path : path.parent_path();
   const auto names =
       is_folder ? names_in(path) : std::vector<std::string>{path.filename().string()};
-  const fs::path cache_file = cache_ / xxh3_128(fs::absolute(path).string());
+  return read_files(folder, names, cache_ / xxh3_128(fs::absolute(path).string()), limits);
+}
+
+Content ContentReader::read(const NamedFiles& files, const ReadLimits& limits) const {
+  const fs::path folder = files.folder;
+  return read_files(folder, names_that_exist(files),
+                    cache_ / xxh3_128(fs::absolute(folder).string() + "\nnamed"), limits);
+}
+
+Content ContentReader::read_files(const fs::path& folder, const std::vector<std::string>& names,
+                                  const fs::path& cache_file, const ReadLimits& limits) const {
   const Cache cache = read_cache(cache_file);
   Cache now;
   Content content;
   int64_t unknown_bytes = 0;
   for (const std::string& name : names) {
-    if (!is_plain(name)) {
-      throw DataError(fmt::format("{}: the name of file '{}' cannot be listed",
-                                  printable(path.string()), printable(name)));
-    }
     struct stat info = {};
     Known& known = now[name];
     known.state = state_of(folder / name, info);

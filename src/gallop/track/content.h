@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/base/named_files.h"
 
 namespace gallop::track {
 
@@ -23,7 +24,8 @@ struct Content {
   int64_t bytes() const;
   /// Whether all checksums were computed.
   bool is_read() const;
-  /// One line per file, "CHECKSUM  NAME", in the format of `xxh128sum`.
+  /// One line per file, "CHECKSUM  NAME", in the format of `xxh128sum`, which escapes line feeds
+  /// and backslashes.
   std::string listing() const;
   /// The checksum of listing().
   std::string checksum() const;
@@ -53,8 +55,13 @@ class ContentReader {
 
   /// Follows links. Throws DataError if a file cannot be read.
   Content read(const fs::path& path, const ReadLimits& limits = {}) const;
+  /// Files that are not there are left out.
+  Content read(const NamedFiles& files, const ReadLimits& limits = {}) const;
 
  private:
+  Content read_files(const fs::path& folder, const std::vector<std::string>& names,
+                     const fs::path& cache_file, const ReadLimits& limits) const;
+
   fs::path cache_;
 };
 

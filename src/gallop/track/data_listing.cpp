@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -43,6 +44,16 @@ void add_folder(const fs::path& folder, const std::string& name, Content& conten
   if (error) throw unreadable(folder, error);
 }
 
+void add_named(const NamedFiles& files, Content& content) {
+  const fs::path folder = fs::absolute(files.folder).lexically_normal();
+  const std::set<std::string> names(files.names.begin(), files.names.end());
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(folder / name, ignored)) continue;
+    add_file(folder / name, name, content);
+  }
+}
+
 void sort_by_name(Content& content) {
   std::sort(content.files.begin(), content.files.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -82,9 +93,9 @@ bool is_hidden(const fs::path& name) {
                      [](const fs::path& part) { return part.string().starts_with('.'); });
 }
 
-Content list_data(const std::vector<std::string>& paths, size_t most) {
+Content list_data(const DataPaths& data, size_t most) {
   Content content;
-  for (const std::string& text : paths) {
+  for (const std::string& text : data.paths) {
     const fs::path path = fs::absolute(text).lexically_normal();
     const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
     if (fs::is_directory(path)) {
@@ -93,8 +104,15 @@ Content list_data(const std::vector<std::string>& paths, size_t most) {
       add_file(path, name, content);
     }
   }
+  for (const NamedFiles& files : data.named) add_named(files, content);
   sort_by_name(content);
   return content.files.size() > most ? by_folder(content) : content;
+}
+
+DataPaths listed_paths(const Content& before, const DataPaths& data) {
+  DataPaths older{.paths = data.paths};
+  const bool is_older = difference(list_data(older), before).added.empty();
+  return is_older ? older : data;
 }
 
 // The last line is a checksum of the others.

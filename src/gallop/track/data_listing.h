@@ -16,7 +16,12 @@ inline constexpr size_t kMostListed = 200'000;
 
 /// Lists files and folders; names are relative to the parent of each path, so that data may move.
 /// Throws DataError if something cannot be read.
-Content list_data(const std::vector<std::string>& paths, size_t most = kMostListed);
+/// Named files have the names that they are given, and are left out if they are not there.
+Content list_data(const DataPaths& data, size_t most = kMostListed);
+
+/// The paths to list for a comparison with an earlier listing: those of older versions have no
+/// named files.
+DataPaths listed_paths(const Content& before, const DataPaths& data);
 
 /// Stores the listing in a run's folder as RUN/data-files.txt.
 void write_data_listing(const fs::path& run, const Content& listing);

@@ -44,6 +44,7 @@ Json to_json(const std::vector<DataIdentity>& all) {
                     {"files", data.files},
                     {"bytes", data.bytes},
                     {"xxh3_128", data.checksum}});
+    if (data.is_named) json.back()["named"] = true;
   }
   return json;
 }
@@ -56,6 +57,7 @@ std::vector<DataIdentity> data_from_json(const Json& json) {
     stored.at("files").get_to(data.files);
     stored.at("bytes").get_to(data.bytes);
     stored.at("xxh3_128").get_to(data.checksum);
+    data.is_named = stored.value("named", false);
   }
   return all;
 }
@@ -100,10 +102,8 @@ Identity from_json(const Json& json, const fs::path& run) {
   return identity;
 }
 
-}  // namespace
-
-DataIdentity read_data_identity(const std::string& path, const IdentityQuestion& question) {
-  const Content content = ContentReader(question.cache).read(path, question.limits);
+DataIdentity identity_of(const std::string& path, const Content& content,
+                         const IdentityQuestion& question) {
   DataIdentity data{.path = path,
                     .files = static_cast<int64_t>(content.files.size()),
                     .bytes = content.bytes(),
@@ -115,6 +115,19 @@ DataIdentity read_data_identity(const std::string& path, const IdentityQuestion&
       write_file_atomically(listing, content.listing());
     }
   }
+  return data;
+}
+
+}  // namespace
+
+DataIdentity read_data_identity(const std::string& path, const IdentityQuestion& question) {
+  return identity_of(path, ContentReader(question.cache).read(path, question.limits), question);
+}
+
+DataIdentity read_data_identity(const NamedFiles& files, const IdentityQuestion& question) {
+  DataIdentity data = identity_of(
+      files.folder, ContentReader(question.cache).read(files, question.limits), question);
+  data.is_named = true;
   return data;
 }
 
@@ -138,6 +151,10 @@ Identity read_identity(const IdentityQuestion& question) {
   rest.listings = question.listings;
   for (const std::string& path : question.data) {
     identity.data.push_back(read_data_identity(path, rest));
+    rest.limits.bytes -= identity.data.back().bytes;
+  }
+  for (const NamedFiles& files : question.named_data) {
+    identity.data.push_back(read_data_identity(files, rest));
     rest.limits.bytes -= identity.data.back().bytes;
   }
   return identity;

@@ -16,7 +16,8 @@ namespace gallop::track {
 struct DataIdentity {
   std::string path;
   int64_t files = 0, bytes = 0;
-  std::string checksum;  ///< Content::checksum(); empty if there was too much to read.
+  std::string checksum;   ///< Content::checksum(); empty if there was too much to read.
+  bool is_named = false;  ///< NamedFiles, not all in the folder `path`.
 };
 
 /// The identity of a run's inputs (program, plug-ins, code and data), to detect later changes.
@@ -36,6 +37,7 @@ struct IdentityQuestion {
   std::string version;
   fs::path folder = ".";  ///< Folder in which the code repository is looked up.
   std::vector<std::string> data;
+  std::vector<NamedFiles> named_data{};
   std::vector<std::string> plugins{};  ///< Files.
   std::vector<std::string> models{};   ///< Files.
   /// In place of `models`, for a resumed run, which keeps the model that it began with.
@@ -51,6 +53,7 @@ Identity read_identity(const IdentityQuestion& question);
 
 /// The same for one file or folder of data.
 DataIdentity read_data_identity(const std::string& path, const IdentityQuestion& question);
+DataIdentity read_data_identity(const NamedFiles& files, const IdentityQuestion& question);
 
 /// The folder in which the runs of a folder share the listings of their data.
 fs::path listings_of(const fs::path& runs);

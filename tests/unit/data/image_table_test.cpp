@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/data/data_paths.h"
 #include "unit/config/component_of.h"
 #include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"
@@ -56,6 +57,21 @@ class ImageTable : public DataFolder {
     return read;
   }
 };
+
+TEST_F(ImageTable, NamesItsImagesForTheIdentityOfARun) {
+  const auto data = open("a.csv", "file_name,label\n4.png,dog\n1.png,cat\n4.png,cat\n");
+  const DataPaths paths = paths_of(*data);
+  EXPECT_EQ(paths.paths, Names{folder.name() + "/pictures/a.csv"});
+  ASSERT_EQ(paths.named.size(), 1u);
+  EXPECT_EQ(paths.named[0].folder, folder.name() + "/pictures");
+  EXPECT_EQ(paths.named[0].names, (Names{"4.png", "1.png"}));
+}
+
+TEST_F(ImageTable, SaysThatAnImageIsAFolder) {
+  make_folders(folder.path() / "pictures/more");
+  EXPECT_TRUE(contains(error_of("a.csv", "file_name,label\nmore,dog\n1.png,cat\n"),
+                       "/pictures/more: cannot read: Is a directory"));
+}
 
 TEST_F(ImageTable, ReadsClassesFromCsvTsvAndJsonLinesAlike) {
   const char* const files[][2] = {

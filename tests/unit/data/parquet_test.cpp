@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/data/block_order.h"
+#include "gallop/data/data_paths.h"
 #include "gallop/data/image_table.h"
 #include "gallop/data/labeled_text.h"
 #include "gallop/data/loader.h"
@@ -162,9 +163,20 @@ TEST_F(ParquetData, ImagesMayHaveNumbersAndListsOfLabels) {
   EXPECT_EQ(target[0], 2.5F);
 }
 
+TEST_F(ParquetData, ImagesWithBytesNameNoFiles) {
+  config.path = fixture("images");
+  EXPECT_TRUE(paths_of(*open()).named.empty());
+}
+
 TEST_F(ParquetData, ImagesWithoutBytesAreBesideTheFile) {
   config.path = fixture("paths");
-  EXPECT_EQ(picture(*open()->train, 0), 3);
+  const auto data = open();
+  EXPECT_EQ(picture(*data->train, 0), 3);
+  const auto named = paths_of(*data).named;
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].folder, fixture("paths"));
+  ASSERT_FALSE(named[0].names.empty());
+  EXPECT_TRUE(fs::exists(fs::path(named[0].folder) / named[0].names[0]));
   folder.add("train.parquet", read_file(fixture("paths/train.parquet")));
   config.path = folder.name();
   EXPECT_TRUE(contains(data_error([&] { open(); }), "train.parquet:1: "));

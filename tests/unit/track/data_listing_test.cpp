@@ -16,7 +16,7 @@ class DataListing : public testing::Test {
     write_file_atomically(at(name), text);
   }
   Content list(size_t most = kMostListed) const {
-    return list_data({at("data/train").string(), at("data/test").string()}, most);
+    return list_data({.paths = {at("data/train").string(), at("data/test").string()}}, most);
   }
 
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-listing-"};
@@ -34,8 +34,8 @@ TEST_F(DataListing, ReportsAddedRemovedRenamedAndResizedFiles) {
   // Hidden files are ignored, and a data set may be moved.
   write("data/train/.cache/1", "");
   fs::rename(at("data"), at("moved"));
-  EXPECT_EQ(describe(difference(
-                before, list_data({at("moved/train").string() + "/", at("moved/test").string()}))),
+  EXPECT_EQ(describe(difference(before, list_data({.paths = {at("moved/train").string() + "/",
+                                                             at("moved/test").string()}}))),
             "");
   fs::rename(at("moved"), at("data"));
   write("data/train/cat/2.png", "abcde");
@@ -48,6 +48,36 @@ TEST_F(DataListing, ReportsAddedRemovedRenamedAndResizedFiles) {
   EXPECT_EQ(describe(difference(before, list())),
             "5 files added (test/cat/a, test/cat/b, test/cat/c, ...), 1 removed (train/dog/1.png), "
             "1 changed (train/cat/2.png)");
+}
+
+TEST_F(DataListing, HasTheFilesThatATableNames) {
+  write("data/faces.csv", "abc");
+  write("data/cat/1.png", "abc");
+  write("data/cat/other.png", "abc");
+  const auto list_named = [&] {
+    return list_data({.paths = {at("data/faces.csv").string()},
+                      .named = {{.folder = at("data").string(),
+                                 .names = {"cat/1.png", "cat/none.png", "cat/1.png"}}}});
+  };
+  const Content before = list_named();
+  ASSERT_EQ(before.files.size(), 2U);
+  EXPECT_EQ(before.files[0].name, "cat/1.png");
+  EXPECT_EQ(before.files[1].name, "faces.csv");
+  write("data/cat/1.png", "abcd");
+  EXPECT_EQ(describe(difference(before, list_named())), "1 file changed (cat/1.png)");
+  fs::remove(at("data/cat/1.png"));
+  EXPECT_EQ(describe(difference(before, list_named())), "1 file removed (cat/1.png)");
+}
+
+TEST_F(DataListing, OfAnOlderVersionHasNoNamedFiles) {
+  write("faces.csv", "abc");
+  write("1.png", "abc");
+  const DataPaths data{.paths = {at("faces.csv").string()},
+                       .named = {{.folder = folder_.path().string(), .names = {"1.png"}}}};
+  EXPECT_EQ(listed_paths(list_data(data), data).named.size(), 1U);
+  EXPECT_EQ(listed_paths(list_data(data, 1), data).named.size(), 1U);
+  const Content older = list_data({.paths = data.paths});
+  EXPECT_TRUE(difference(older, list_data(listed_paths(older, data))).is_empty());
 }
 
 TEST_F(DataListing, HasAnEntryPerFolderForManyFiles) {
@@ -85,7 +115,9 @@ TEST_F(DataListing, RoundTripsAndDetectsDamage) {
   write("data-files.txt", "");
   EXPECT_NE(error_of([&] { read_data_listing(folder_.path()); }).find("damaged"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { list_data({at("nowhere").string()}); }).find("nowhere: cannot be read"),
+  EXPECT_NE(error_of([&] {
+              list_data({.paths = {at("nowhere").string()}});
+            }).find("nowhere: cannot be read"),
             std::string::npos);
 }
 

@@ -55,6 +55,20 @@ TEST_F(Identities, RoundTrip) {
   EXPECT_EQ(parse_listing(read_file(listing), "").files[0].name, "1.jpg");
 }
 
+TEST_F(Identities, HaveTheFilesThatATableNames) {
+  write_file_atomically(data() / "other.jpg", "abcd");
+  IdentityQuestion named = question();
+  named.named_data = {{.folder = data().string(), .names = {"1.jpg"}}};
+  add_identity(run_, read_identity(named));
+  const auto found = read_identities(run_);
+  ASSERT_EQ(found[0].data.size(), 2u);
+  EXPECT_FALSE(found[0].data[0].is_named);
+  EXPECT_EQ(found[0].data[0].files, 2);
+  EXPECT_TRUE(found[0].data[1].is_named);
+  EXPECT_EQ(found[0].data[1].files, 1);
+  EXPECT_EQ(found[0].data[1].bytes, 3);
+}
+
 TEST_F(Identities, NamePlugins) {
   const fs::path plugin = runs_.path() / "libmine.so";
   write_file_atomically(plugin, "one");
