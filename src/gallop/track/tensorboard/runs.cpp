@@ -122,6 +122,13 @@ std::string describe(const std::vector<Damage>& damages, const fs::path& file) {
                      format_count(static_cast<int64_t>(bytes)));
 }
 
+// Files with nothing but their version, as of a program that has logged nothing.
+[[noreturn]] void refuse_empty(const fs::path& folder, const std::vector<std::string>& damages) {
+  std::string text = fmt::format("{}: contains no values", printable(folder.string()));
+  for (const std::string& damage : damages) text += "; " + damage;
+  throw DataError(text);
+}
+
 }  // namespace
 
 int64_t export_run(const fs::path& run, const fs::path& folder) {
@@ -185,19 +192,26 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
   ForeignRun run;
   run.set_ending(ForeignRun::Ending::kFinished);
   int64_t left_out = 0;
+  bool is_empty = true;
   std::vector<std::string> torn;
   std::vector<Damage> damages;  // Of one file.
   fs::path file;
   const EventVisitor visitor{
       .scalar =
           [&](const Scalar& scalar) {
+            is_empty = false;
             run.add(scalar.tag, scalar.step, scalar.time, scalar.value);
           },
       .options =
           [&](const std::map<std::string, Option>& options) {
+            is_empty = false;
             for (const auto& [option, value] : options) run.set_option(option, text_of(value));
           },
-      .end = [&](Ending ending) { run.set_ending(ending_of(ending)); },
+      .end =
+          [&](Ending ending) {
+            is_empty = false;
+            run.set_ending(ending_of(ending));
+          },
       .torn =
           [&](size_t bytes) {
             torn.push_back(fmt::format("{}: the last event is incomplete; {} bytes were skipped",
@@ -210,6 +224,7 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
     left_out += read_event_file(file, visitor);
     if (!damages.empty()) torn.push_back(describe(damages, file));
   }
+  if (is_empty && left_out == 0) refuse_empty(from.folder, torn);
   run.number_points_without_step();
   run.make(runs, name, "tensorboard");
   Imported imported = run.summary();

@@ -27,7 +27,8 @@ std::vector<EventFolder> find_runs(const fs::path& folder, std::vector<std::stri
 
 /// Imports a folder as RUNS/NAME, with its hparams as options. Points logged without a step are
 /// numbered by time; damaged parts are skipped and counted in the notes. Throws DataError if a file
-/// has no readable event (no run is created then), UsageError if the run exists.
+/// has no readable event or none has a value (no run is created then), UsageError if the run
+/// exists.
 Imported import_run(const EventFolder& from, const fs::path& runs, const std::string& name);
 
 }  // namespace gallop::track::tensorboard
