@@ -65,6 +65,8 @@ std::string wrong_bytes(const std::string& text) {
   return "must be a number of bytes, such as '25 MiB'";
 }
 
-std::string number_text(double value) { return fmt::format("{}", value); }
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
+}
 
 }  // namespace gallop::config

@@ -19,7 +19,7 @@ bool is_auto(const Node& node);                       ///< auto
 /// Validates a text option that is a number of bytes above 0: the error, or an empty text.
 std::string wrong_bytes(const std::string& text);
 
-/// The shortest text that parses to the same number.
+/// The shortest text that parses to the same number; NaN has no sign.
 std::string number_text(double value);
 
 }  // namespace gallop::config

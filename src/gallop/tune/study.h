@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,8 +21,11 @@ struct Objective {
   bool maximize = false;
   std::optional<double> target{};  ///< No trial is started once one reaches it.
 
-  /// Converts a metric to a loss, and a loss to a metric.
-  double signed_value(double value) const { return maximize ? -value : value; }
+  /// Converts a metric to a loss, and a loss to a metric. NaN has no sign.
+  double signed_value(double value) const {
+    return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN()
+                             : (maximize ? -value : value);
+  }
   /// Whether a loss reaches the target, if there is one.
   bool is_reached_by(double loss) const { return target && loss <= signed_value(*target); }
 };

@@ -114,7 +114,7 @@ std::vector<double> metrics_of(const Study& study, const Trial& trial) {
     values.push_back(objectives[i].signed_value(trial.losses[i]));
   }
   if (values.empty() && !trial.reports.empty()) {
-    values.push_back(objectives[0].signed_value(trial.reports.back().loss));
+    values.push_back(objectives[0].signed_value(trial.reports.back().reported));
   }
   return values;
 }
@@ -270,7 +270,7 @@ Json trial_object(const Study& study, const Trial& trial) {
     json["limited"][limit.metric] = config::number_json(limit.most + trial.violations[i]);
   }
   for (const auto& report : trial.reports) {
-    const double value = study.settings().objectives[0].signed_value(report.loss);
+    const double value = study.settings().objectives[0].signed_value(report.reported);
     json["reports"].push_back({report.step, config::number_json(value)});
   }
   json["seconds"] = seconds_of(trial);

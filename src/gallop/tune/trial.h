@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,7 +13,9 @@ namespace gallop::tune {
 /// Losses are minimized: a metric that is maximized has its sign changed.
 struct Report {
   int64_t step = 0;
-  double loss = 0;
+  double reported = 0;
+  /// For comparisons: NaN in place of infinities, as an infinitely good loss would distort them.
+  double loss = std::isfinite(reported) ? reported : std::numeric_limits<double>::quiet_NaN();
 };
 
 enum class TrialState : uint8_t {

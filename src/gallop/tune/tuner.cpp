@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
 
 namespace gallop::tune {
@@ -36,7 +37,7 @@ std::string mistake(const std::vector<Named>& wanted, const std::vector<double>&
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      return fmt::format("{} is {}", printable(wanted[i].metric), values[i]);
+      return fmt::format("{} is {}", printable(wanted[i].metric), config::number_text(values[i]));
     }
   }
   return {};
@@ -173,16 +174,14 @@ void Tuner::share(const Trial& trial, int64_t other, int64_t steps) {
 }
 
 Verdict Tuner::report(const Trial& trial, int64_t step, double value) {
-  double loss = study_.settings().objectives.front().signed_value(value);
-  // An infinitely good loss is invalid, as it would distort comparisons with other trials.
-  if (std::isinf(loss) && loss < 0) loss = std::numeric_limits<double>::quiet_NaN();
+  const double loss = study_.settings().objectives.front().signed_value(value);
   bool is_mine = false;
   update([&]() -> std::vector<Event> {
     is_mine = is_running(attempt_of(trial));
     if (!is_mine) return {};
     const auto& reports = at(trial.number).reports;
     // A repetition, because the first reply was lost.
-    if (!reports.empty() && reports.back().step == step && is_same(reports.back().loss, loss)) {
+    if (!reports.empty() && reports.back().step == step && is_same(reports.back().reported, loss)) {
       return {};
     }
     Event reported = event(Kind::kReported, trial.number);
@@ -219,7 +218,7 @@ Event Tuner::end(const Trial& trial, const Outcome& outcome) const {
   std::vector<double> values = outcome.values;
   if (outcome.state == TrialState::kPruned && finished_segment(trial.number)) {
     ended.state = TrialState::kComplete;
-    values = {settings.objectives[0].signed_value(at(trial.number).reports.back().loss)};
+    values = {settings.objectives[0].signed_value(at(trial.number).reports.back().reported)};
   }
   if (ended.state != TrialState::kComplete) return ended;
   std::string wrong = mistake(settings.objectives, values);

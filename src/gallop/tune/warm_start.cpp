@@ -78,10 +78,10 @@ class Import {
   }
   std::vector<Report> reports(const Trial& trial) const {
     if (!has_reports_) return {};
-    std::vector<Report> reports = trial.reports;
-    for (Report& report : reports) {
-      const double value = earlier_.settings().objectives[0].signed_value(report.loss);
-      report.loss = study_.settings().objectives[0].signed_value(value);
+    std::vector<Report> reports;
+    for (const Report& report : trial.reports) {
+      const double value = earlier_.settings().objectives[0].signed_value(report.reported);
+      reports.push_back({report.step, study_.settings().objectives[0].signed_value(value)});
     }
     return reports;
   }
@@ -134,7 +134,7 @@ WarmStart warm_start(const Study& study, const Study& earlier, const Pruner& pru
                         .trial = number,
                         .time = trial.ended,
                         .step = report.step,
-                        .losses = {report.loss}});
+                        .losses = {report.reported}});
     }
     Event ended{
         .kind = Kind::kFinished, .trial = number, .time = trial.ended, .state = trial.state};

@@ -1,9 +1,14 @@
 #include "gallop/tune/study_text.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/tune/fold_text.h"
 #include "unit/tune/told_study.h"
@@ -109,6 +114,32 @@ TEST(PrunedText, ReportsTheReason) {
   missed.end(missed.start({0.5}), TrialState::kPruned, {});
   missed.end(missed.start({0.25}), TrialState::kPruned, {});
   EXPECT_EQ(pruned_text(missed.study), "none of 2 trials has reached accuracy 0.9\n");
+}
+
+TEST(ValuesText, HasNanAndInfinitiesAsReported) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const bool maximize : {false, true}) {
+    StudySettings settings = ToldStudy::settings_of(Space({{"x", Interval{}}}, {}));
+    settings.objectives[0].maximize = maximize;
+    ToldStudy told(settings);
+    for (const auto& [value, text] : {std::pair<double, std::string>{kNan, "nan"},
+                                      {-kNan, "nan"},
+                                      {kInfinity, "inf"},
+                                      {-kInfinity, "-inf"}}) {
+      const int64_t number = told.start({0.5});
+      told.report(number, 1, maximize ? -value : value);
+      told.end(number, TrialState::kFailed, {});
+      const Trial& trial = trial_at(told.study, number);
+      EXPECT_TRUE(std::isnan(trial.reports[0].loss));
+      EXPECT_EQ(values_text(told.study, trial), "loss " + text);
+      EXPECT_NE(study_csv(told.study).find(fmt::format("\n{},failed,{},0.5", number, text)),
+                std::string::npos);
+      const auto object = trial_object(told.study, trial);
+      EXPECT_EQ(object.at("values").at("loss").get<std::string>(), text);
+      EXPECT_EQ(object.at("reports").at(0).at(1).get<std::string>(), text);
+    }
+  }
 }
 
 TEST(StudyCsv, HasUniqueColumnNames) {

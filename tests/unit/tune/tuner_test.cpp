@@ -162,6 +162,7 @@ TEST(Tuner, TreatsInfinitelyGoodValuesAsNan) {
   const auto& reports = led.tuner->study().trials()[0].reports;
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_TRUE(std::isnan(reports[0].loss));
+  EXPECT_EQ(reports[0].reported, -INFINITY);
 }
 
 TEST(Tuner, AppliesARepeatedNanReportOnce) {
@@ -197,6 +198,7 @@ TEST(Tuner, FailsATrialWithoutFiniteValues) {
     return led.known(trial).message;
   };
   EXPECT_EQ(message({.values = {NAN}, .limited = {0}}), "loss is nan");
+  EXPECT_EQ(message({.values = {-NAN}, .limited = {0}}), "loss is nan");
   EXPECT_EQ(message({.values = {-INFINITY}, .limited = {0}}), "loss is -inf");
   EXPECT_EQ(message({.values = {1}, .limited = {NAN}}), "memory is nan");
   EXPECT_EQ(message({.values = {1}}), "got 0 values, expected 1");

@@ -123,8 +123,7 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   // Steps out of range, such as -1, are not used as report numbers.
   const bool is_place = place >= 0 && place < kMostReports;
   reports_ = is_place ? static_cast<int64_t>(std::ceil(place - 1e-6)) : reports_ + 1;
-  // Non-finite values are as bad as any, regardless of sign.
-  return Report{reports_, std::isfinite(*value) ? *value : std::nan(""), is_earlier};
+  return Report{reports_, *value, is_earlier};
 }
 
 bool TrialMetrics::is_settled() const {

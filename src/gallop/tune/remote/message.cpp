@@ -98,7 +98,7 @@ void write(Json& json, const Assignment& assignment) {
   json["last_step"] = trial.last_step;
   Json reports = Json::array();
   for (const Report& report : trial.reports) {
-    reports.push_back({report.step, config::number_json(report.loss)});
+    reports.push_back({report.step, config::number_json(report.reported)});
   }
   json["reports"] = std::move(reports);
   json["started"] = config::number_json(trial.started);

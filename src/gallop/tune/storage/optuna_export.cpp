@@ -173,7 +173,7 @@ class Writer {
     write_values(id, trial);
     for (const Report& report : trial.reports) {
       report_.bind(0, id).bind(1, report.step);
-      bind_number(report_, 2, objective(0).signed_value(report.loss));
+      bind_number(report_, 2, objective(0).signed_value(report.reported));
       report_.run();
     }
     write_attributes(id, trial);
