@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <regex>
 
@@ -25,15 +26,31 @@ constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::string_view kBest = "best_";
 
-// Accepts NaN and Infinity as Python writes them. JSON has no infinity: the largest number stands
-// for it, which is harmless within strings, too.
+// Replaces numbers beyond the range of a double, such as 1e999, by the largest one.
+std::string without_overflow(const std::string& text) {
+  constexpr const char* kDigits = "0123456789";
+  std::string result;
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = std::min(text.find_first_of(kDigits, i), text.size());
+    const size_t end = std::min(text.find_first_not_of("0123456789.eE+-", begin), text.size());
+    const std::string number = text.substr(begin, end - begin);
+    result += text.substr(i, begin - i);
+    result +=
+        std::isinf(std::strtod(number.c_str(), nullptr)) ? fmt::format("{}", kLargest) : number;
+    i = end;
+  }
+  return result;
+}
+
+// Accepts NaN and Infinity as Python writes them, and numbers beyond the range of a double. JSON
+// has no infinity: the largest number stands for it, which is harmless within strings, too.
 Json parsed(std::string_view line) {
   Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
   static const std::regex kNan("-?\\bNaN\\b"), kInfinity("\\bInfinity\\b");
-  const std::string text = std::regex_replace(std::string(line), kNan, "null");
-  return Json::parse(std::regex_replace(text, kInfinity, fmt::format("{}", kLargest)), nullptr,
-                     /*allow_exceptions=*/false);
+  std::string text = std::regex_replace(std::string(line), kNan, "null");
+  text = std::regex_replace(text, kInfinity, fmt::format("{}", kLargest));
+  return Json::parse(without_overflow(text), nullptr, /*allow_exceptions=*/false);
 }
 
 double number_of(const Json& json) {
