@@ -121,7 +121,7 @@ fs::path RunFolder::find(const fs::path& runs, const std::string& name) {
   if (!nearest.empty()) {
     end = fmt::format("; did you mean '{}'?", printable(nearest));
   } else if (names.empty()) {
-    end = ", which has no runs";
+    end = ", which has no runs; use --runs FOLDER for another folder";
   } else if (names.size() <= kMostNamed) {
     end = "; it has " + printable(join_names(names, "and"));
   }

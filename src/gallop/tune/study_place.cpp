@@ -151,9 +151,13 @@ StudyPlace find_study(const fs::path& studies, const std::string& name) {
   if (is_study(studies / name)) return StudyPlace::at(studies / name);
   const auto names = study_names(studies);
   const std::string nearest = nearest_name(name, names);
-  const std::string instead = names.empty() ? fmt::format("; {} contains none", studies.string())
-                              : nearest.empty() ? "; there are " + join_names(names, "and")
-                                                : ", did you mean '" + nearest + "'?";
+  std::string instead = "; there are " + join_names(names, "and");
+  if (names.empty()) {
+    instead = fmt::format(" in {}, which has no studies; use --studies FOLDER for another folder",
+                          printable(studies.string()));
+  } else if (!nearest.empty()) {
+    instead = ", did you mean '" + nearest + "'?";
+  }
   throw UsageError(fmt::format("there is no study '{}'{}", printable(name), instead));
 }
 
