@@ -144,7 +144,13 @@ track::ContentDifference compare_contents(const fs::path& run, const DataPaths& 
   try {
     const auto identities = track::read_identities(run);
     const size_t paths = question.data.size(), count = paths + question.named_data.size();
-    if (identities.empty() || identities.back().data.size() < count) return all;
+    if (identities.empty() || identities.back().data.size() < count) {
+      print_error(
+          "gallop: {} ended before the contents of its data were recorded: only names and sizes of "
+          "files are compared\n",
+          printable(run.string()));
+      return all;
+    }
     const track::ContentReader reader(question.cache);
     const track::ReadLimits limits{.bytes = kMostBytesRead};
     for (size_t i = 0; i < count; ++i) {

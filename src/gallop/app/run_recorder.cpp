@@ -16,6 +16,9 @@ namespace gallop::app {
 
 namespace {
 
+// A process that was asked to stop is soon killed.
+constexpr double kIdentitySecondsAfterSignal = 2;
+
 ConsoleLabels labels_of(const Session& session, const fs::path& run) {
   ConsoleLabels labels;
   labels.part = evaluation_part(session.data());
@@ -91,7 +94,9 @@ void RunRecorder::finish(const train::Outcome& outcome) {
     print_to(stdout, "All {} folds are trained; mean and standard deviation: {}\n", folds->folds,
              track::describe(folds->metrics));
   }
-  const std::string unknown = outcome.finished ? identity_.finish() : std::string();
+  const std::string unknown = outcome.finished || outcome.paused
+                                  ? identity_.finish()
+                                  : identity_.finish_within(kIdentitySecondsAfterSignal);
   if (!unknown.empty()) {
     print_error("gallop: 'gallop runs verify' will not know the data of this run: {}\n", unknown);
   }

@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -217,6 +219,15 @@ void IdentityRecorder::record(const IdentityQuestion& question) {
   } catch (const std::exception& error) {
     trouble_ = printable(error.what());
   }
+  is_done_.set_value();
+}
+
+std::string IdentityRecorder::finish_within(double seconds) {
+  const auto done = is_done_.get_future();
+  if (done.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready) {
+    is_stopped_ = true;
+  }
+  return finish();
 }
 
 std::string IdentityRecorder::finish() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -75,6 +76,8 @@ class IdentityRecorder {
 
   /// Waits for the thread. Returns the error, or an empty text.
   std::string finish();
+  /// The same, but cancels the work if it takes longer.
+  std::string finish_within(double seconds);
 
  private:
   void record(const IdentityQuestion& question);
@@ -82,6 +85,7 @@ class IdentityRecorder {
   fs::path run_;
   std::string trouble_;
   std::atomic<bool> is_stopped_ = false;
+  std::promise<void> is_done_;
   std::thread thread_;
 };
 
