@@ -1146,7 +1146,7 @@ def a_profile_is_opened_from_files(browser, api, server, program):
     browser.run(DROP, [["other.json", '{"a": 1}']])
     browser.until("another file", lambda: browser.text(".error:not([hidden])"), "other.json is neither a profile of 'gallop profile --json' nor a trace.")
     browser.run(DROP, [["odd.json", '{"phases": [], "layers": [], "operators": []}']])
-    browser.until("an odd profile", lambda: "no profile that this version reads" in (browser.text(".error:not([hidden])") or ""))
+    browser.until("an odd profile", lambda: "cannot read these files as a profile" in (browser.text(".error:not([hidden])") or ""))
     expect("what was shown stays", len(browser.all(".timeline canvas")), 1)
     browser.size(390, 780)
     try:

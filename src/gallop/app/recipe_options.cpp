@@ -157,10 +157,11 @@ void print_recipe_options(const CommandContext& command, const std::string& key)
   is_known |= print_family(printer, registries, key);
   if (is_known || print_option_of_members(printer, registries, key)) return;
   const std::string nearest = suggestion(key, known_keys(registries, common));
-  throw UsageError(fmt::format(
-      "recipes have no section, family, member or option '{}'{}; 'gallop recipes options' lists "
-      "all, and 'gallop recipes options optimizer.adamw' those of one member",
-      printable(key), nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+  throw UsageError(
+      fmt::format("recipes have no section, family, member or option '{}'{} 'gallop recipes "
+                  "options' lists all, "
+                  "and 'gallop recipes options optimizer.adamw' those of one member",
+                  printable(key), nearest.empty() ? ";" : "; did you mean " + nearest + "?"));
 }
 
 }  // namespace gallop::app

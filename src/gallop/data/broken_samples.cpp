@@ -4,6 +4,7 @@
 
 #include "gallop/base/permutation.h"
 #include "gallop/data/ordered_samples.h"
+#include "gallop/data/sampling.h"
 
 namespace gallop::data {
 
@@ -17,13 +18,15 @@ std::vector<int64_t> broken_samples(const Batch& batch, const Samples& samples,
   const int64_t end = batch.whole_position + batch.whole_size * (config.part + 1) / config.parts;
   for (int64_t position = batch.position; position < end; ++position) {
     if (std::find(kept.begin(), kept.end(), position) != kept.end()) continue;
-    if (samples.has_own_order()) {
-      indices.push_back(index_in_order(samples, batch.epoch, position));
-    } else {
-      indices.push_back(config.shuffle ? order(position) : position);
-    }
+    int64_t index = config.shuffle ? order(position) : position;
+    if (samples.has_own_order()) index = index_in_order(samples, batch.epoch, position);
+    indices.push_back(drawn_index(unordered(samples), batch.epoch, index));
   }
   return indices;
+}
+
+std::string describe_broken(const Samples& samples, int64_t index) {
+  return undrawn(unordered(samples)).describe(index);
 }
 
 }  // namespace gallop::data

@@ -52,9 +52,9 @@ int64_t index_in_order(const Samples& samples, int64_t epoch, int64_t position) 
   return ordered != nullptr ? ordered->order().index(epoch, position) : position;
 }
 
-std::string describe_unordered(const Samples& samples, int64_t index) {
+const Samples& unordered(const Samples& samples) {
   const auto* const ordered = dynamic_cast<const OrderedSamples*>(&samples);
-  return (ordered != nullptr ? ordered->unordered() : samples).describe(index);
+  return ordered != nullptr ? ordered->unordered() : samples;
 }
 
 }  // namespace gallop::data

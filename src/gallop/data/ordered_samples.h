@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "gallop/data/data_module.h"
@@ -55,7 +54,7 @@ void put_in_order(DataModule& module, std::shared_ptr<const EpochOrder> order);
 /// The index, before put_in_order(), of the sample at a position of an epoch; the position itself
 /// for samples in another order of their own.
 int64_t index_in_order(const Samples& samples, int64_t epoch, int64_t position);
-/// Samples::describe() for such an index.
-std::string describe_unordered(const Samples& samples, int64_t index);
+/// The samples that put_in_order() has put in order; others are returned unchanged.
+const Samples& unordered(const Samples& samples);
 
 }  // namespace gallop::data

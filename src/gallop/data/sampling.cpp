@@ -42,14 +42,23 @@ class DrawnSamples final : public Samples {
   // epoch makes those of several draws different. Its parity is the epoch's, by which flips
   // alternate.
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
-    Philox random(seed_, Purpose::kDraw, static_cast<uint64_t>(epoch),
-                  static_cast<uint64_t>(index));
+    Philox random = random_of(epoch, index);
     const int64_t drawn = table_.draw(random);
     const int64_t number = (random() >> 1 & ~uint32_t{1}) | (epoch & 1);
     return samples_.fill(drawn, number, row, scratch);
   }
 
+  const Samples& undrawn() const { return samples_; }
+  int64_t drawn_index(int64_t epoch, int64_t draw) const {
+    Philox random = random_of(epoch, draw);
+    return table_.draw(random);
+  }
+
  private:
+  Philox random_of(int64_t epoch, int64_t draw) const {
+    return {seed_, Purpose::kDraw, static_cast<uint64_t>(epoch), static_cast<uint64_t>(draw)};
+  }
+
   std::unique_ptr<Samples> owned_;
   const Samples& samples_;
   AliasTable table_;
@@ -259,6 +268,16 @@ void draw_training_samples(DataModule& module, const SamplingConfig& config, uin
   const int64_t draws = config.draws > 0 ? config.draws : drawn.size();
   module.train =
       std::make_unique<DrawnSamples>(std::move(owned), drawn, std::move(table), draws, seed);
+}
+
+const Samples& undrawn(const Samples& samples) {
+  const auto* const drawn = dynamic_cast<const DrawnSamples*>(&samples);
+  return drawn != nullptr ? drawn->undrawn() : samples;
+}
+
+int64_t drawn_index(const Samples& samples, int64_t epoch, int64_t draw) {
+  const auto* const drawn = dynamic_cast<const DrawnSamples*>(&samples);
+  return drawn != nullptr ? drawn->drawn_index(epoch, draw) : draw;
 }
 
 at::Tensor some_targets(const Samples& samples, int64_t most) {

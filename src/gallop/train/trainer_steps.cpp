@@ -7,7 +7,6 @@
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
 #include "gallop/data/broken_samples.h"
-#include "gallop/data/ordered_samples.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -152,7 +151,7 @@ void Trainer::Impl::note_broken(int64_t index) {
        broken.count() > kMost
            ? "more broken training samples are skipped, and only counted from here on"
            : fmt::format("broken training sample skipped: {}",
-                         printable(data::describe_unordered(parts.train_samples, index))));
+                         printable(data::describe_broken(parts.train_samples, index))));
 }
 
 // Each process finds those of its own slices. All call this together.

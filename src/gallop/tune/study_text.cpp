@@ -10,7 +10,6 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/csv.h"
-#include "gallop/base/defined_text.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
@@ -166,8 +165,8 @@ std::string values_text(const Study& study, const Trial& trial) {
   std::string text;
   const auto values = metrics_of(study, trial);
   for (size_t i = 0; i < values.size(); ++i) {
-    text += fmt::format("{}{} {}", i > 0 ? ", " : "", study.settings().objectives[i].metric,
-                        defined_text(values[i], "{:.6g}"));
+    text += fmt::format("{}{} {:.6g}", i > 0 ? ", " : "", study.settings().objectives[i].metric,
+                        values[i]);
   }
   return text;
 }

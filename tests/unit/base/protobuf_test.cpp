@@ -43,7 +43,7 @@ TEST(Protobuf, RejectsDamagedMessages) {
     const auto read = [&] {
       for (ProtobufReader reader(message); reader.next();) continue;
     };
-    EXPECT_EQ(error_of(read), "a damaged message of Protocol Buffers");
+    EXPECT_EQ(error_of(read), "a damaged Protocol Buffers message");
   }
 }
 

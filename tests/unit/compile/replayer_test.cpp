@@ -158,7 +158,8 @@ TEST(Replayer, TheCpuHasNoGraphs) {
 TEST(DeviceGraph, ReportsAMissingLibrary) {
   std::string missing;
   EXPECT_EQ(make_device_graph_of("libgallop_of_nobody.so", {c10::kCUDA, 0}, missing), nullptr);
-  EXPECT_EQ(missing.find("steps are no CUDA graphs: libgallop_of_nobody.so: "), 0U) << missing;
+  EXPECT_EQ(missing.find("steps are not captured as CUDA graphs: libgallop_of_nobody.so: "), 0U)
+      << missing;
 }
 
 TEST(DeviceGraph, ReportsAnotherLibrary) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "gallop/data/data_module.h"
 #include "gallop/data/ordered_samples.h"
+#include "gallop/data/sampling.h"
 #include "unit/data/numbered_samples.h"
 
 namespace gallop::data {
@@ -75,6 +77,7 @@ class NamedSamples final : public Samples {
   explicit NamedSamples(std::shared_ptr<const NumberedSamples> samples)
       : Samples(samples->fields()), samples_(std::move(samples)) {}
   int64_t size() const override { return samples_->size(); }
+  std::optional<int64_t> label(int64_t index) const override { return index; }
   std::string describe(int64_t index) const override { return "file " + std::to_string(index); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
     return samples_->fill(index, epoch, row, scratch);
@@ -91,8 +94,20 @@ TEST(BrokenSamples, HaveTheirIndicesAndNamesBeforeAnOrderOfTheirOwn) {
   module.train = std::make_unique<NamedSamples>(numbered);
   put_in_order(module, std::make_shared<Alternating>(26));
   EXPECT_EQ(broken_in_two_epochs(*module.train, {.batch = 4}), twice(kBroken));
-  EXPECT_EQ(describe_unordered(*module.train, 23), "file 23");
-  EXPECT_EQ(describe_unordered(NamedSamples(numbered), 23), "file 23");
+  EXPECT_EQ(describe_broken(*module.train, 23), "file 23");
+  EXPECT_EQ(describe_broken(NamedSamples(numbered), 23), "file 23");
+}
+
+TEST(BrokenSamples, HaveTheirIndicesAndNamesBeforeTheyWereDrawn) {
+  const auto numbered = std::make_shared<NumberedSamples>(26);
+  numbered->skip = kBroken;
+  DataModule module;
+  module.train = std::make_unique<NamedSamples>(numbered);
+  module.signature.classes = std::vector<std::string>(26, "class");
+  draw_training_samples(module, {.name = "class-balanced", .draws = 400}, /*seed=*/7);
+  const auto broken = broken_in_two_epochs(*module.train, {.batch = 50});
+  EXPECT_EQ(std::set<int64_t>(broken.begin(), broken.end()), kBroken);
+  EXPECT_EQ(describe_broken(*module.train, 23), "file 23");
 }
 
 }  // namespace

@@ -426,7 +426,7 @@ TEST(Mixing, RejectsWhatCannotBeMixed) {
   EXPECT_NE(error("mixup", masks).find("use cutmix"), std::string::npos);
   EXPECT_NE(error("cutmix", rows).find("use mixup"), std::string::npos);
   EXPECT_NE(error("mixup", weighted).find("'weight'"), std::string::npos);
-  EXPECT_NE(error("mixup", rows, 0).find("no class label"), std::string::npos);
+  EXPECT_NE(error("mixup", rows, 0).find("not a class label"), std::string::npos);
   EXPECT_NE(error("mixup mode=pair", rows).find("variant: timm"), std::string::npos);
   EXPECT_NE(error("random-choice", rows).find("[mixup, cutmix]"), std::string::npos);
   EXPECT_NE(error("random-choice transforms=[mixup] p=[1,2]", rows).find("2 probabilities"),

@@ -168,7 +168,8 @@ TEST_F(Tables, DatesWithMistakesAreNoCategories) {
 // Advice is given once, and long values are shortened.
 TEST_F(Tables, MessagesAreShort) {
   std::string late = "x,y\n";
-  for (int i = 0; i < 60; ++i) late += std::to_string(i) + ".5," + std::to_string(i % 9) + ".25\n";
+  for (int i = 0; i < 60; ++i)
+    late += std::to_string(i % 7) + ".5," + std::to_string(i % 9) + ".25\n";
   const std::string wrong = late + std::string(100'000, 'x') + ",1.5\n";
   config.on_error = "stop";
   const std::string scanned = data_error([&] { open(wrong, {.target = "y"}); });

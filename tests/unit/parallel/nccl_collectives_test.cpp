@@ -191,7 +191,7 @@ TEST(NcclCollectives, ReportStartUpErrors) {
   FakeNccl::fails_to_make_id = false;
   EXPECT_EQ(errors[0],
             "NCCL did not start in rank 0 of 2 on cuda:0: NCCL says: unhandled cuda error");
-  EXPECT_EQ(errors[1], "NCCL did not start in process 0");
+  EXPECT_EQ(errors[1], "NCCL did not start in rank 0");
 }
 
 TEST(NcclCollectives, RejectUnsupportedDataTypes) {

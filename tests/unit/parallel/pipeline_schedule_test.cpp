@@ -149,9 +149,10 @@ TEST(PipelineSchedule, RejectsNumbersWithTheNearestThatItAllows) {
   const auto error = [](const char* name, int ranks, int micro_batches, int stages_per_rank = 0) {
     return error_of([&] { make_pipeline_schedule(name, ranks, micro_batches, stages_per_rank); });
   };
-  EXPECT_EQ(error("2f2b", 2, 4),
-            "unknown pipeline schedule '2f2b'; one of gpipe, 1f1b, interleaved-1f1b, zero-bubble, "
-            "zbv, dualpipev");
+  EXPECT_EQ(
+      error("2f2b", 2, 4),
+      "unknown pipeline schedule '2f2b'; known are gpipe, 1f1b, interleaved-1f1b, zero-bubble, "
+      "zbv, dualpipev");
   EXPECT_EQ(error("interleaved-1f1b", 4, 9),
             "9 micro-batches cannot be divided into 2 equal rounds of about 4 (the number of "
             "ranks); the nearest numbers are 8 and 10");

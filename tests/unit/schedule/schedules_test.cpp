@@ -157,7 +157,7 @@ TEST(Refused, ContradictionsAreNamed) {
       {"{name: cyclic, period: 0}", "schedule cyclic: period is '0'; it must be above 0"},
       {"{name: cyclic, rise: 1}", "rise: must be a number above 0 and below 1"},
       {"{name: cosine-restarts, period: 0 epochs}", "period is '0 epochs'; it must be above 0"},
-      {"{name: cosine-restarts, multiplier: 0.5}", "multiplier: must be a number of at least 1"},
+      {"{name: cosine-restarts, multiplier: 0.5}", "multiplier: must be a number from 1 to 100"},
       {"{name: step, step_size: 0}", "schedule step: step_size is '0'"},
       {"{name: step, gamma: 0}", "gamma: must be a number above 0"},
       {"{name: exponential, step_size: 0 steps}", "schedule exponential: step_size is '0 steps'"},

@@ -170,7 +170,7 @@ TEST_F(Sqlite, ReportsADamagedFile) {
   // An end without a start.
   EXPECT_NE(damage("UPDATE events SET event = (SELECT event FROM events WHERE number = 2) "
                    "WHERE number = 1")
-                .find("history is damaged"),
+                .find("history of the study is damaged"),
             std::string::npos);
 
   fs::copy_file(copy, path, fs::copy_options::overwrite_existing);

@@ -189,6 +189,7 @@ TEST(Tuner, NegatesMaximizedMetrics) {
 
 TEST(Tuner, FailsATrialWithoutFiniteValues) {
   StudySettings settings = tune::settings();
+  settings.trials = 5;
   settings.limits = {{"memory", 1}};
   Led led(settings);
   const auto message = [&](const Outcome& outcome) {
