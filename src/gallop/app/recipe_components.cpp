@@ -131,18 +131,18 @@ std::string difference_of(const Names& found, const Names& wanted) {
 
 }  // namespace
 
-void check_fits(const data::Signature& given, const data::Signature& wanted) {
-  data::Signature found = given;
+void check_fits(const data::Signature& found, const data::Signature& wanted) {
+  data::Signature given = found;
   // Runs of versions without sequences of numbers do not know their sizes.
   if (wanted.is_numbers() && wanted.columns.empty()) {
-    found.columns.clear();
-    found.context = 0;
+    given.columns.clear();
+    given.context = 0;
   }
-  if (describe(found) != describe(wanted)) {
+  if (describe(given) != describe(wanted)) {
     throw DataError(fmt::format("the model was trained on {}, but the data contain {}",
-                                describe(wanted), describe(found)));
+                                describe(wanted), describe(given)));
   }
-  if (found.vocabulary != wanted.vocabulary) {
+  if (given.vocabulary != wanted.vocabulary) {
     throw DataError(
         "the data have different characters than the data that the model was trained on");
   }
@@ -152,9 +152,9 @@ void check_fits(const data::Signature& given, const data::Signature& wanted) {
         fmt::format("the data have different {} than the data that the model was trained on: {}",
                     what, difference_of(one, other)));
   };
-  require_same(found.classes, wanted.classes, "classes");
-  require_same(found.columns, wanted.columns, "columns");
-  require_same(found.targets, wanted.targets, "targets");
+  require_same(given.classes, wanted.classes, "classes");
+  require_same(given.columns, wanted.columns, "columns");
+  require_same(given.targets, wanted.targets, "targets");
 }
 
 bool normalize_alike(const data::Signature& one, const data::Signature& other) {

@@ -115,7 +115,8 @@ void list_tree(const fs::path& path, const std::string& name, std::vector<Folder
   }
   above.push_back(id);
   const std::vector<std::string> inner = folder.listing.folders;
-  for (const std::string& one : inner) list_tree(path, name + "/" + one, above, folders);
+  for (const std::string& one : inner)
+    list_tree(path, fmt::format("{}/{}", name, one), above, folders);
   above.pop_back();
 }
 

@@ -143,6 +143,33 @@ bool shows_decimal_comma(const Candidates& column, bool has_semicolons) {
   return can_comma && (!can(NumberFormat::kPointThousands) || has_semicolons);
 }
 
+// A column that is likely one of dates or numbers, but has other values: these are mistakes if they
+// are few. `date`: index of the likely date format.
+void find_mistake(const Candidates& column, size_t date, const std::string& name,
+                  ColumnScan& scan) {
+  constexpr double kMistakesBelow = 0.1;
+  const char* const remedy =
+      "correct it, name the text in data.missing if it stands for a missing value";
+  const auto are_few = [&](int64_t others) {
+    return static_cast<double>(others) < kMistakesBelow * static_cast<double>(column.values);
+  };
+  if (are_few(column.values - column.dates[date])) {
+    scan.likely = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
+    scan.mistake = fmt::format(
+        "{}: column '{}' is '{}', but nearly all of its values are dates; {}, or name the column "
+        "in data.categories",
+        column.no_date_place[date], name, shown_value(column.no_date[date]), remedy);
+  } else if (are_few(column.values - column.numbers) && !column.has_code) {
+    scan.likely = {.kind = ColumnKind::kNumber, .number_format = scan.type.number_format};
+    scan.mistake =
+        fmt::format("{}: column '{}' is '{}', but {}, or name the column in data.categories",
+                    column.text_place, name, shown_value(column.text),
+                    column.text_is_number
+                        ? std::string("the numbers before it have another decimal mark; correct it")
+                        : fmt::format("nearly all of its values are numbers; {}", remedy));
+  }
+}
+
 }  // namespace
 
 const std::vector<ColumnScan>& TableReader::scan() {
@@ -169,7 +196,6 @@ const std::vector<ColumnScan>& TableReader::scan() {
       return shows_decimal_comma(column, rows_->has_semicolons());
     });
   }
-  constexpr double kMistakesBelow = 0.1;
   for (size_t i = 0; i < columns.size(); ++i) {
     const Candidates& column = columns[i];
     ColumnScan& scan = scans_.emplace_back();
@@ -199,33 +225,13 @@ const std::vector<ColumnScan>& TableReader::scan() {
       scan.type.kind = column.has_code ? ColumnKind::kCategory : ColumnKind::kNumber;
       continue;
     }
-    const auto are_few = [&](int64_t others) {
-      return static_cast<double>(others) < kMistakesBelow * static_cast<double>(column.values);
-    };
     if (column.is_boolean) {
       scan.type.kind = ColumnKind::kBoolean;
     } else if (column.dates[date] == column.values) {
       scan.type = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
     } else {
       scan.type.kind = ColumnKind::kCategory;
-      const char* const remedy =
-          "correct it, name the text in data.missing if it stands for a missing value";
-      if (are_few(column.values - column.dates[date])) {
-        scan.likely = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
-        scan.mistake = fmt::format(
-            "{}: column '{}' is '{}', but nearly all of its values are dates; {}, or name the "
-            "column in data.categories",
-            column.no_date_place[date], printable(names()[i]), shown_value(column.no_date[date]),
-            remedy);
-      } else if (are_few(column.values - column.numbers) && !column.has_code) {
-        scan.likely = {.kind = ColumnKind::kNumber, .number_format = scan.type.number_format};
-        scan.mistake = fmt::format(
-            "{}: column '{}' is '{}', but {}, or name the column in data.categories",
-            column.text_place, printable(names()[i]), shown_value(column.text),
-            column.text_is_number
-                ? std::string("the numbers before it have another decimal mark; correct it")
-                : fmt::format("nearly all of its values are numbers; {}", remedy));
-      }
+      find_mistake(column, date, printable(names()[i]), scan);
     }
   }
   return scans_;
