@@ -80,7 +80,7 @@ class Focal final : public Loss {
     const at::Tensor minus_log_p = at::nll_loss(at::log_softmax(logits, 1), labels, {},
                                                 at::Reduction::None, data::kIgnoredTarget);
     const at::Tensor rest = minus_log_p.neg().expm1().neg().clamp_min(kLeast);
-    const at::Tensor values = rest.pow(config_.gamma).mul(minus_log_p);
+    at::Tensor values = rest.pow(config_.gamma).mul(minus_log_p);
     if (!weights_.defined()) return values;
     const at::Tensor weights = weights_.index_select(0, labels.clamp_min(0));
     return values.mul(weights.to(values.scalar_type()));
@@ -90,9 +90,8 @@ class Focal final : public Loss {
     const at::Tensor p = logits.sigmoid(), other = y.neg().add(1);
     // 1 - p of the target.
     const at::Tensor rest = p.mul(other).add(p.neg().add(1).mul(y)).clamp_min(kLeast);
-    const at::Tensor values =
-        at::binary_cross_entropy_with_logits(logits, y, {}, {}, at::Reduction::None)
-            .mul(rest.pow(config_.gamma));
+    at::Tensor values = at::binary_cross_entropy_with_logits(logits, y, {}, {}, at::Reduction::None)
+                            .mul(rest.pow(config_.gamma));
     if (!config_.alpha) return values;
     return values.mul(y.mul(*config_.alpha).add(other, 1 - *config_.alpha));
   }
