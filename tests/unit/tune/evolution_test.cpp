@@ -11,7 +11,7 @@
 #include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/samplers/cma_es.h"
 #include "gallop/tune/samplers/nsga2.h"
-#include "told_study.h"
+#include "test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -72,8 +72,8 @@ struct Plan {
 };
 
 /// Trials end in any order.
-ToldStudy play(const Plan& plan, const Make& make, ToldStudy told, const Losses& losses) {
-  const auto sampler = make(told.study.settings());
+TestStudy play(const Plan& plan, const Make& make, TestStudy test, const Losses& losses) {
+  const auto sampler = make(test.study.settings());
   std::vector<int64_t> running;
   Random random(5, 0, 77);
   const auto end_one = [&] {
@@ -81,31 +81,31 @@ ToldStudy play(const Plan& plan, const Make& make, ToldStudy told, const Losses&
     const int64_t number = running[place];
     running.erase(running.begin() + static_cast<std::ptrdiff_t>(place));
     const double fate = random.uniform();
-    if (fate < plan.failing) return told.end(number, TrialState::kFailed, {});
-    const auto values = losses(told.study.trials()[static_cast<size_t>(number)].point);
+    if (fate < plan.failing) return test.end(number, TrialState::kFailed, {});
+    const auto values = losses(test.study.trials()[static_cast<size_t>(number)].point);
     if (fate < plan.failing + plan.pruned) {
-      told.report(number, 1, values[0]);
-      return told.end(number, TrialState::kPruned, {});
+      test.report(number, 1, values[0]);
+      return test.end(number, TrialState::kPruned, {});
     }
-    told.end(number, TrialState::kComplete, values);
+    test.end(number, TrialState::kComplete, values);
   };
   for (int64_t number = 0; number < plan.trials; ++number) {
     if (running.size() == plan.workers) end_one();
-    const Point point = sampler->ask(told.study, number).value().point;
-    EXPECT_TRUE(told.study.space().contains(point)) << number;
-    EXPECT_TRUE(told.study.space().allows(point)) << number;
+    const Point point = sampler->ask(test.study, number).value().point;
+    EXPECT_TRUE(test.study.space().contains(point)) << number;
+    EXPECT_TRUE(test.study.space().allows(point)) << number;
     if (plan.check_every > 0 && number % plan.check_every == 0) {
-      const auto other = make(told.study.settings())->ask(told.study, number).value();
+      const auto other = make(test.study.settings())->ask(test.study, number).value();
       EXPECT_TRUE(is_same_point(point, other.point)) << number;
     }
-    running.push_back(told.start(point));
+    running.push_back(test.start(point));
   }
   while (!running.empty()) end_one();
-  return told;
+  return test;
 }
 
-double best_loss(const ToldStudy& told) {
-  return told.study.trials()[static_cast<size_t>(told.study.best().value())].losses[0];
+double best_loss(const TestStudy& test) {
+  return test.study.trials()[static_cast<size_t>(test.study.best().value())].losses[0];
 }
 
 struct NamedSampler {
@@ -119,7 +119,7 @@ class EverySampler : public testing::TestWithParam<NamedSampler> {};
 
 TEST_P(EverySampler, IsDeterministicAcrossRestarts) {
   const Plan plan{.trials = 150, .workers = 5, .failing = 0.1, .pruned = 0.1, .check_every = 6};
-  const auto played = play(plan, GetParam().make, ToldStudy(mixed_space(), 1, 0),
+  const auto played = play(plan, GetParam().make, TestStudy(mixed_space(), 1, 0),
                            [](const Point& x) { return std::vector{mixed_loss(x)}; });
   EXPECT_EQ(played.study.trials().size(), 150u);
 }
@@ -131,10 +131,10 @@ TEST_P(EverySampler, OutperformsRandomSearch) {
   };
   double ours = 0, theirs = 0;
   for (uint64_t seed = 1; seed <= 5; ++seed) {
-    StudySettings settings = ToldStudy::settings_of(mixed_space());
+    StudySettings settings = TestStudy::settings_of(mixed_space());
     settings.seed = seed;
-    ours += best_loss(play({}, GetParam().make, ToldStudy(settings), loss));
-    theirs += best_loss(play({}, random, ToldStudy(settings), loss));
+    ours += best_loss(play({}, GetParam().make, TestStudy(settings), loss));
+    theirs += best_loss(play({}, random, TestStudy(settings), loss));
   }
   EXPECT_LT(ours, theirs);
 }
@@ -146,37 +146,37 @@ TEST_P(EverySampler, ContinuesAfterNonFiniteLosses) {
     if (x[0] < 0.05) return {-kInfinity};
     return {sphere(x)};
   };
-  play({.trials = 300, .workers = 3, .check_every = 25}, GetParam().make, ToldStudy(box(2), 1, 0),
+  play({.trials = 300, .workers = 3, .check_every = 25}, GetParam().make, TestStudy(box(2), 1, 0),
        losses);
   const auto worst = [](const Point&) { return std::vector<double>{NAN}; };
-  play({.trials = 200}, GetParam().make, ToldStudy(mixed_space(), 1, 0), worst);
+  play({.trials = 200}, GetParam().make, TestStudy(mixed_space(), 1, 0), worst);
 }
 
 TEST_P(EverySampler, ReplaysIfAFinishedTrialRunsAgain) {
-  ToldStudy told(box(2), 1, 0);
-  const auto sampler = GetParam().make(told.study.settings());
+  TestStudy test(box(2), 1, 0);
+  const auto sampler = GetParam().make(test.study.settings());
   const auto ask = [&](Sampler& asked) {
-    return asked.ask(told.study, static_cast<int64_t>(told.study.trials().size()))->point;
+    return asked.ask(test.study, static_cast<int64_t>(test.study.trials().size()))->point;
   };
   for (int i = 0; i < 120; ++i) {
     const Point point = ask(*sampler);
-    told.complete(told.start(point), sphere(point));
+    test.complete(test.start(point), sphere(point));
   }
-  told.queue_again(60);
-  EXPECT_EQ(ask(*sampler), ask(*GetParam().make(told.study.settings())));
-  told.run(60);
-  told.complete(60, 100);
-  EXPECT_EQ(ask(*sampler), ask(*GetParam().make(told.study.settings())));
+  test.queue_again(60);
+  EXPECT_EQ(ask(*sampler), ask(*GetParam().make(test.study.settings())));
+  test.run(60);
+  test.complete(60, 100);
+  EXPECT_EQ(ask(*sampler), ask(*GetParam().make(test.study.settings())));
 }
 
 TEST_P(EverySampler, LearnsFromAllBrackets) {
-  ToldStudy told(box(2), 1, 0), same(box(2), 1, 0);
-  const auto sampler = GetParam().make(told.study.settings());
+  TestStudy test(box(2), 1, 0), same(box(2), 1, 0);
+  const auto sampler = GetParam().make(test.study.settings());
   const auto other = GetParam().make(same.study.settings());
   for (int64_t number = 0; number < 60; ++number) {
-    const Point point = sampler->ask(told.study, number)->point;
+    const Point point = sampler->ask(test.study, number)->point;
     ASSERT_EQ(other->ask(same.study, number)->point, point);
-    told.complete(told.start(point), sphere(point));
+    test.complete(test.start(point), sphere(point));
     same.complete(same.start(point, static_cast<int32_t>(number % 3)), sphere(point));
   }
 }
@@ -198,7 +198,7 @@ TEST(CmaEs, FindsAMinimumExactlyAndThenElsewhere) {
   const auto losses = [](const Point& x) { return std::vector{sphere(x)}; };
   for (const char* const restarts : {"none", "ipop", "bipop"}) {
     const Plan plan{.trials = 1500, .check_every = 500};
-    const auto played = play(plan, cma_es({.restarts = restarts}), ToldStudy(box(2), 1, 0), losses);
+    const auto played = play(plan, cma_es({.restarts = restarts}), TestStudy(box(2), 1, 0), losses);
     EXPECT_LT(best_loss(played), 1e-12);
     double most = 0;  // Of the last.
     for (size_t i = 1000; i < 1500; ++i) {
@@ -217,7 +217,7 @@ TEST(CmaEs, KeepsSamplingTheNeighborsOfAnInteger) {
     return std::vector{x[0] * x[0] + x[1] + std::abs(x[2] - 3)};
   };
   const auto played =
-      play({.trials = 400}, cma_es({.restarts = "none"}), ToldStudy(space, 1, 0), losses);
+      play({.trials = 400}, cma_es({.restarts = "none"}), TestStudy(space, 1, 0), losses);
   EXPECT_LT(best_loss(played), 1e-6);
   int others = 0;
   std::set<double> values;
@@ -242,7 +242,7 @@ TEST(CmaEs, LearnsGoodChoicesUnlessTheyAreRandom) {
   std::vector<int> good;
   for (const char* const independent : {"tpe", "random"}) {
     const auto played = play({.trials = 150, .workers = 3, .check_every = 50},
-                             cma_es({.independent = independent}), ToldStudy(space, 1, 0), losses);
+                             cma_es({.independent = independent}), TestStudy(space, 1, 0), losses);
     good.push_back(0);
     for (size_t i = 100; i < 150; ++i) {
       const Point& point = played.study.trials()[i].point;
@@ -254,14 +254,14 @@ TEST(CmaEs, LearnsGoodChoicesUnlessTheyAreRandom) {
 }
 
 TEST(CmaEs, UsesQueuedPoints) {
-  ToldStudy told(box(2), 1, 0);
-  const auto sampler = make_cma_es({.startup = 1}, told.study.settings());
-  told.complete(told.start({0.9, 0.1}), 1);
-  told.complete(told.start({0.1, 0.1}), 2);
+  TestStudy test(box(2), 1, 0);
+  const auto sampler = make_cma_es({.startup = 1}, test.study.settings());
+  test.complete(test.start({0.9, 0.1}), 1);
+  test.complete(test.start({0.1, 0.1}), 2);
   // The first finished trial is the start; the second is clipped to its vicinity.
   double sum = 0;
   for (int64_t number = 2; number < 102; ++number) {
-    sum += sampler->ask(told.study, number)->point[0] / 100;
+    sum += sampler->ask(test.study, number)->point[0] / 100;
   }
   EXPECT_NEAR(sum, 0.85, 0.06);  // Less than 0.9 as it ends at 1.
 }
@@ -270,34 +270,34 @@ TEST(CmaEs, LearnsFromLateTrials) {
   const auto losses = [](const Point& x) { return std::vector{sphere(x)}; };
   double one = 0, many = 0;  // Logarithms.
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    StudySettings settings = ToldStudy::settings_of(box(4));
+    StudySettings settings = TestStudy::settings_of(box(4));
     settings.seed = seed;
-    one += std::log(best_loss(play({.trials = 150}, cma_es(), ToldStudy(settings), losses)));
+    one += std::log(best_loss(play({.trials = 150}, cma_es(), TestStudy(settings), losses)));
     many += std::log(
-        best_loss(play({.trials = 150, .workers = 8}, cma_es(), ToldStudy(settings), losses)));
+        best_loss(play({.trials = 150, .workers = 8}, cma_es(), TestStudy(settings), losses)));
   }
   EXPECT_LT(many / 10, one / 10 + 1.5);  // More than 2 without them.
 }
 
 TEST(CmaEs, PrefersTrialsWithinTheLimits) {
-  ToldStudy told(box(2), 1, 1);
-  const auto sampler = make_cma_es({}, told.study.settings());
+  TestStudy test(box(2), 1, 1);
+  const auto sampler = make_cma_es({}, test.study.settings());
   for (int64_t number = 0; number < 200; ++number) {
-    const Point point = sampler->ask(told.study, number)->point;
-    told.end(told.start(point), TrialState::kComplete, {sphere(point)}, {0.5 - point[0]});
+    const Point point = sampler->ask(test.study, number)->point;
+    test.end(test.start(point), TrialState::kComplete, {sphere(point)}, {0.5 - point[0]});
   }
-  const Trial& best = told.study.trials()[static_cast<size_t>(told.study.best().value())];
+  const Trial& best = test.study.trials()[static_cast<size_t>(test.study.best().value())];
   EXPECT_NEAR(best.point[0], 0.5, 0.02);
   EXPECT_NEAR(best.point[1], 0.3, 0.05);
 }
 
 TEST(CmaEs, RejectsUnsupportedSpaces) {
-  StudySettings settings = ToldStudy::settings_of(box(1));
+  StudySettings settings = TestStudy::settings_of(box(1));
   EXPECT_THROW(make_cma_es({.population = 1}, settings), UsageError);
   settings.objectives.push_back({"second"});
   EXPECT_THROW(make_cma_es({}, settings), UsageError);
   const Space choices({{"kind", Choices{{"1", "2"}}}, {"x", Interval{}, Condition{0, {1}}}}, {});
-  EXPECT_THROW(make_cma_es({}, ToldStudy::settings_of(choices)), UsageError);
+  EXPECT_THROW(make_cma_es({}, TestStudy::settings_of(choices)), UsageError);
 }
 
 /// The first of the problems of Zitzler, Deb and Thiele ("Comparison of multiobjective evolutionary
@@ -309,10 +309,10 @@ std::vector<double> zdt1(const Point& x) {
   return {x[0], g * (1 - std::sqrt(x[0] / g))};
 }
 
-double volume_of(const ToldStudy& told) {
+double volume_of(const TestStudy& test) {
   LossRows front;
-  for (const int64_t number : told.study.pareto_front()) {
-    front.push_back(told.study.trials()[static_cast<size_t>(number)].losses);
+  for (const int64_t number : test.study.pareto_front()) {
+    front.push_back(test.study.trials()[static_cast<size_t>(number)].losses);
   }
   return hypervolume(front, {1.1, 11});
 }
@@ -321,21 +321,21 @@ TEST(Nsga2, ApproachesAFront) {
   const Plan plan{.trials = 600, .workers = 4, .check_every = 100};
   for (const char* const crossover : {"uniform", "blx", "sbx"}) {
     const auto played = play(plan, nsga2({.population = 20, .crossover = crossover}),
-                             ToldStudy(box(5), 2, 0), zdt1);
+                             TestStudy(box(5), 2, 0), zdt1);
     // At most 11.76; random points reach about 10.1.
     EXPECT_GT(volume_of(played), 11) << crossover;
   }
 }
 
 TEST(Nsga2, StaysWithinTheLimits) {
-  ToldStudy told(box(5), 2, 1);
-  const auto sampler = make_nsga2({.population = 20}, told.study.settings());
+  TestStudy test(box(5), 2, 1);
+  const auto sampler = make_nsga2({.population = 20}, test.study.settings());
   for (int64_t number = 0; number < 300; ++number) {
-    const Point point = sampler->ask(told.study, number)->point;
-    told.end(told.start(point), TrialState::kComplete, zdt1(point), {0.6 - point[0]});
+    const Point point = sampler->ask(test.study, number)->point;
+    test.end(test.start(point), TrialState::kComplete, zdt1(point), {0.6 - point[0]});
   }
   int feasible = 0;
-  for (size_t i = 200; i < 300; ++i) feasible += is_feasible(told.study.trials()[i]) ? 1 : 0;
+  for (size_t i = 200; i < 300; ++i) feasible += is_feasible(test.study.trials()[i]) ? 1 : 0;
   EXPECT_GT(feasible, 80);
 }
 
@@ -346,7 +346,7 @@ TEST(Nsga2, DoesNotRepeatParents) {
                     {});
   const auto losses = [](const Point& x) { return std::vector{x[0] + x[1] + x[2]}; };
   const auto played =
-      play({.trials = 40}, nsga2({.population = 10}), ToldStudy(space, 1, 0), losses);
+      play({.trials = 40}, nsga2({.population = 10}), TestStudy(space, 1, 0), losses);
   std::set<Point> points;
   for (size_t i = 10; i < 20; ++i) points.insert(played.study.trials()[i].point);
   for (size_t i = 0; i < 10; ++i) points.erase(played.study.trials()[i].point);
@@ -356,20 +356,20 @@ TEST(Nsga2, DoesNotRepeatParents) {
 TEST(Nsga2, DoesNotRepeatTrialsThatHaveNotEnded) {
   const Space space({{"a", Choices{{"1", "2", "3", "4"}}}, {"b", Choices{{"1", "2", "3", "4"}}}},
                     {});
-  ToldStudy told(space, 1, 0);
+  TestStudy test(space, 1, 0);
   const auto sampler =
-      make_nsga2({.population = 4, .mutation_probability = 1}, told.study.settings());
+      make_nsga2({.population = 4, .mutation_probability = 1}, test.study.settings());
   std::set<Point> points;
   for (const double both : {0.0, 1.0, 2.0, 3.0}) {
     const Point point{both, both};
     points.insert(point);
-    told.complete(told.start(point), both);
+    test.complete(test.start(point), both);
   }
   for (int64_t number = 4; number < 15; ++number) {  // 11 of the 12 other points.
-    const Point point = sampler->ask(told.study, number)->point;
+    const Point point = sampler->ask(test.study, number)->point;
     EXPECT_TRUE(points.insert(point).second) << number;
-    told.start(point);
-    if (number % 2 == 0) told.queue_again(number);
+    test.start(point);
+    if (number % 2 == 0) test.queue_again(number);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "unit/tune/told_study.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -25,18 +25,18 @@ std::string text_of(const Space& space, const Point& point) {
 
 /// All points of a grid in order, each from a new sampler.
 std::vector<std::string> walk(const Space& space, const GridConfig& config, uint64_t seed = 7) {
-  StudySettings settings = ToldStudy::settings_of(space);
+  StudySettings settings = TestStudy::settings_of(space);
   settings.seed = seed;
-  ToldStudy told(settings);
+  TestStudy test(settings);
   std::vector<std::string> points;
   for (;;) {
     const auto sampler = make_grid(config, settings);
-    const auto proposal = sampler->ask(told.study, static_cast<int64_t>(points.size()));
-    EXPECT_EQ(sampler->is_exhausted(told.study), !proposal);
+    const auto proposal = sampler->ask(test.study, static_cast<int64_t>(points.size()));
+    EXPECT_EQ(sampler->is_exhausted(test.study), !proposal);
     if (!proposal) return points;
     EXPECT_TRUE(space.contains(proposal->point));
     points.push_back(text_of(space, proposal->point));
-    told.start(proposal->point);
+    test.start(proposal->point);
   }
 }
 
@@ -68,10 +68,10 @@ TEST(GridSampler, HasExactDecimalValues) {
 // From an earlier version, which did not round sums.
 TEST(GridSampler, DoesNotRepeatDifferentlyRoundedValues) {
   const Space space({{"a", Interval{.low = 0, .high = 0.4, .step = 0.1}}}, {});
-  ToldStudy told(ToldStudy::settings_of(space));
-  for (const double value : {0.0, 0.1, 0.2, 3 * 0.1}) told.start({value});
-  const auto sampler = make_grid({.points = {}, .shuffle = false}, told.study.settings());
-  EXPECT_EQ(sampler->ask(told.study, 4)->point, (Point{0.4}));
+  TestStudy test(TestStudy::settings_of(space));
+  for (const double value : {0.0, 0.1, 0.2, 3 * 0.1}) test.start({value});
+  const auto sampler = make_grid({.points = {}, .shuffle = false}, test.study.settings());
+  EXPECT_EQ(sampler->ask(test.study, 4)->point, (Point{0.4}));
 }
 
 TEST(GridSampler, ShufflesBySeed) {
@@ -109,37 +109,37 @@ TEST(GridSampler, SatisfiesConstraintsAndWeights) {
 
 TEST(GridSampler, DividesIntervalsOnTheirScale) {
   const Space space({{"rate", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}}}, {});
-  const StudySettings settings = ToldStudy::settings_of(space);
-  ToldStudy told(settings);
+  const StudySettings settings = TestStudy::settings_of(space);
+  TestStudy test(settings);
   const auto sampler = make_grid({.points = 5, .shuffle = false}, settings);
   for (const double rate : {1e-4, 1e-3, 1e-2, 1e-1, 1.0}) {
-    const auto proposal = sampler->ask(told.study, 0);
+    const auto proposal = sampler->ask(test.study, 0);
     ASSERT_TRUE(proposal);
     EXPECT_NEAR(proposal->point[0] / rate, 1, 1e-12);
-    told.start(proposal->point);
+    test.start(proposal->point);
   }
-  EXPECT_TRUE(sampler->is_exhausted(told.study));
+  EXPECT_TRUE(sampler->is_exhausted(test.study));
 }
 
 TEST(GridSampler, SkipsExistingPoints) {
   const Space space({{"x", steps(1, 4)}}, {});
-  const StudySettings settings = ToldStudy::settings_of(space);
-  ToldStudy told(settings);
-  told.start({3});
+  const StudySettings settings = TestStudy::settings_of(space);
+  TestStudy test(settings);
+  test.start({3});
   const auto sampler = make_grid({.points = {}, .shuffle = false}, settings);
   for (const double x : {1, 2, 4}) {
-    const auto proposal = sampler->ask(told.study, 0);
+    const auto proposal = sampler->ask(test.study, 0);
     ASSERT_TRUE(proposal);
     EXPECT_EQ(proposal->point[0], x);
-    told.start(proposal->point);
+    test.start(proposal->point);
   }
-  EXPECT_TRUE(sampler->is_exhausted(told.study));
+  EXPECT_TRUE(sampler->is_exhausted(test.study));
 }
 
 TEST(GridSampler, RejectsUncountableSpaces) {
   const auto refusal = [](const Space& space) -> std::string {
     try {
-      make_grid({}, ToldStudy::settings_of(space));
+      make_grid({}, TestStudy::settings_of(space));
     } catch (const UsageError& error) {
       return error.what();
     }
@@ -159,7 +159,7 @@ TEST(GridSampler, RejectsUncountableSpaces) {
 TEST(GridSampler, StopsIfConstraintsExcludeNearlyEverything) {
   const Space space({{"a", steps(1, 100'000)}, {"b", steps(1, 100'000)}, {"c", steps(1, 100'000)}},
                     {"a + b + c < 3"});
-  const StudySettings settings = ToldStudy::settings_of(space);
+  const StudySettings settings = TestStudy::settings_of(space);
   const Study study(settings);
   const auto sampler = make_grid({}, settings);
   EXPECT_THROW(sampler->ask(study, 0), UsageError);

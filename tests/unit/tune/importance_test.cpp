@@ -12,7 +12,7 @@
 #include "gallop/base/error.h"
 #include "gallop/tune/importance/forest.h"
 #include "gallop/tune/sampler.h"
-#include "told_study.h"
+#include "test_study.h"
 #include "unit/fixtures.h"
 
 namespace gallop::tune {
@@ -21,26 +21,26 @@ namespace {
 using Json = nlohmann::json;
 using Vector = std::vector<double>;
 
-void complete(ToldStudy& told, Point point, Vector losses) {
-  told.end(told.start(std::move(point)), TrialState::kComplete, std::move(losses));
+void complete(TestStudy& test, Point point, Vector losses) {
+  test.end(test.start(std::move(point)), TrialState::kComplete, std::move(losses));
 }
 
-ToldStudy told_study(const Json& stored) {
+TestStudy told_study(const Json& stored) {
   const Json& losses = stored.at("losses");
-  ToldStudy told(Space::from_json(stored.at("space").dump()), losses[0].size(), 0);
+  TestStudy test(Space::from_json(stored.at("space").dump()), losses[0].size(), 0);
   for (size_t i = 0; i < losses.size(); ++i) {
     Point point;
-    for (size_t j = 0; j < told.study.space().size(); ++j) {
+    for (size_t j = 0; j < test.study.space().size(); ++j) {
       const Json& value = stored.at("points")[i][j];
-      const auto text = told.study.space()[j].choices() != nullptr && value.is_number()
-                            ? told.study.space().value_text(j, value)
+      const auto text = test.study.space()[j].choices() != nullptr && value.is_number()
+                            ? test.study.space().value_text(j, value)
                             : value.dump();
       point.push_back(value.is_null() ? kInactive
-                                      : told.study.space().parse_value(j, text).value());
+                                      : test.study.space().parse_value(j, text).value());
     }
-    complete(told, std::move(point), losses[i]);
+    complete(test, std::move(point), losses[i]);
   }
-  return told;
+  return test;
 }
 
 const Json& fixture() {
@@ -51,43 +51,43 @@ const Json& fixture() {
 TEST(PedAnova, AgreesWithOptuna) {
   ASSERT_EQ(fixture().size(), 5u);
   for (const Json& stored : fixture()) {
-    const ToldStudy told = told_study(stored);
+    const TestStudy test = told_study(stored);
     for (const Json& expected : stored.at("ped_anova")) {
-      const Vector shares = ped_anova(told.study, {.target = expected.value("target", 0.1),
+      const Vector shares = ped_anova(test.study, {.target = expected.value("target", 0.1),
                                                    .region = expected.value("region", 1.0),
                                                    .local = expected.value("local", true)});
       const Vector wanted = expected.at("shares");
       ASSERT_EQ(shares.size(), wanted.size());
       for (size_t i = 0; i < shares.size(); ++i) {
         EXPECT_NEAR(shares[i], wanted[i], 1e-9)
-            << stored.at("name") << ' ' << told.study.space()[i].name;
+            << stored.at("name") << ' ' << test.study.space()[i].name;
       }
     }
   }
 }
 
 TEST(PedAnova, SelectsOneOfSeveralObjectives) {
-  ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
+  TestStudy test(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
   for (int64_t trial = 0; trial < 200; ++trial) {
     Random random(1, trial);
-    const Point point = random_point(told.study.space(), random);
-    complete(told, point, {point[0], point[1]});
+    const Point point = random_point(test.study.space(), random);
+    complete(test, point, {point[0], point[1]});
   }
-  EXPECT_GT(ped_anova(told.study, {.objective = 0})[0], 0.9);
-  EXPECT_GT(ped_anova(told.study, {.objective = 1})[1], 0.9);
+  EXPECT_GT(ped_anova(test.study, {.objective = 0})[0], 0.9);
+  EXPECT_GT(ped_anova(test.study, {.objective = 1})[1], 0.9);
   // For both objectives together, both parameters matter.
-  EXPECT_GT(ped_anova(told.study)[0], 0.1);
-  EXPECT_GT(ped_anova(told.study)[1], 0.1);
-  EXPECT_THROW(ped_anova(told.study, {.objective = 2}), UsageError);
-  EXPECT_THROW(ped_anova(told.study, {.target = 0.5, .region = 0.5}), UsageError);
+  EXPECT_GT(ped_anova(test.study)[0], 0.1);
+  EXPECT_GT(ped_anova(test.study)[1], 0.1);
+  EXPECT_THROW(ped_anova(test.study, {.objective = 2}), UsageError);
+  EXPECT_THROW(ped_anova(test.study, {.target = 0.5, .region = 0.5}), UsageError);
 }
 
 TEST(Fanova, AgreesWithOptunaForNumericalParameters) {
   int compared = 0;
   for (const Json& stored : fixture()) {
     if (!stored.contains("fanova")) continue;
-    const ToldStudy told = told_study(stored);
-    const Vector shares = fanova(told.study);
+    const TestStudy test = told_study(stored);
+    const Vector shares = fanova(test.study);
     for (size_t i = 0; i < shares.size(); ++i) {
       const double mean = stored.at("fanova").at("means")[i];
       const double deviation = stored.at("fanova").at("deviations")[i];
@@ -100,13 +100,13 @@ TEST(Fanova, AgreesWithOptunaForNumericalParameters) {
 
 /// Shares of a study of random points.
 Vector shares_of(const Space& space, int64_t trials, const std::function<double(const Point&)>& f) {
-  ToldStudy told(space, 1, 0);
+  TestStudy test(space, 1, 0);
   for (int64_t trial = 0; trial < trials; ++trial) {
     Random random(3, trial);
     const Point point = random_point(space, random);
-    complete(told, point, {f(point)});
+    complete(test, point, {f(point)});
   }
-  return fanova(told.study);
+  return fanova(test.study);
 }
 
 TEST(Fanova, ApproximatesTheVariances) {
@@ -151,33 +151,33 @@ TEST(Fanova, HandlesInactiveParameters) {
 }
 
 TEST(Importance, IsEqualWithoutInformation) {
-  ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 1, 0);
+  TestStudy test(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 1, 0);
   const Vector equal{0.5, 0.5};
-  EXPECT_EQ(ped_anova(told.study), equal);
-  EXPECT_EQ(fanova(told.study), equal);
+  EXPECT_EQ(ped_anova(test.study), equal);
+  EXPECT_EQ(fanova(test.study), equal);
   for (int i = 0; i < 20; ++i) {
-    complete(told, {i / 20.0, 0.5}, {i % 2 == 0 ? NAN : std::numeric_limits<double>::infinity()});
+    complete(test, {i / 20.0, 0.5}, {i % 2 == 0 ? NAN : std::numeric_limits<double>::infinity()});
   }
-  EXPECT_EQ(ped_anova(told.study), equal);
-  EXPECT_EQ(fanova(told.study), equal);
-  for (int i = 0; i < 20; ++i) complete(told, {i / 20.0, 0.5}, {1});
-  EXPECT_EQ(fanova(told.study), equal);
-  EXPECT_THROW(fanova(told.study, {.trees = 0}), UsageError);
-  EXPECT_THROW(fanova(told.study, {.objective = 1}), UsageError);
+  EXPECT_EQ(ped_anova(test.study), equal);
+  EXPECT_EQ(fanova(test.study), equal);
+  for (int i = 0; i < 20; ++i) complete(test, {i / 20.0, 0.5}, {1});
+  EXPECT_EQ(fanova(test.study), equal);
+  EXPECT_THROW(fanova(test.study, {.trees = 0}), UsageError);
+  EXPECT_THROW(fanova(test.study, {.objective = 1}), UsageError);
 }
 
 TEST(Importance, ReportsWhyItIsUnknown) {
-  ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
-  complete(told, {0.25, 0.5}, {1, 2});
-  EXPECT_EQ(no_importance_reason(told.study, 0), "at least two complete trials are required");
-  complete(told, {0.75, 0.5}, {1, 2});
-  EXPECT_EQ(no_importance_reason(told.study, {}),
+  TestStudy test(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
+  complete(test, {0.25, 0.5}, {1, 2});
+  EXPECT_EQ(no_importance_reason(test.study, 0), "at least two complete trials are required");
+  complete(test, {0.75, 0.5}, {1, 2});
+  EXPECT_EQ(no_importance_reason(test.study, {}),
             "all 2 complete trials have the same loss and loss; no parameter is important");
-  complete(told, {0.5, 0.5}, {1, 3});
-  EXPECT_EQ(no_importance_reason(told.study, 0),
+  complete(test, {0.5, 0.5}, {1, 3});
+  EXPECT_EQ(no_importance_reason(test.study, 0),
             "all 3 complete trials have the same loss; no parameter is important");
-  EXPECT_EQ(no_importance_reason(told.study, 1), "");
-  EXPECT_EQ(no_importance_reason(told.study, {}), "");
+  EXPECT_EQ(no_importance_reason(test.study, 1), "");
+  EXPECT_EQ(no_importance_reason(test.study, {}), "");
 }
 
 TEST(RegressionTree, LeavesPartitionTheSpace) {

@@ -8,7 +8,7 @@
 #include "gallop/tune/importance/importance.h"
 #include "gallop/tune/plots/results.h"
 #include "gallop/tune/plots/study_plots.h"
-#include "told_study.h"
+#include "test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -30,18 +30,18 @@ Space conditional() {
 }
 
 StudySettings settings(Space space, std::vector<Objective> objectives) {
-  StudySettings made = ToldStudy::settings_of(std::move(space));
+  StudySettings made = TestStudy::settings_of(std::move(space));
   made.objectives = std::move(objectives);
   return made;
 }
 
 // One metric, with trials of these losses.
-ToldStudy completed(const Vector& losses, bool maximize = false) {
-  ToldStudy told(settings(one_number(), {{"metric", maximize}}));
+TestStudy completed(const Vector& losses, bool maximize = false) {
+  TestStudy test(settings(one_number(), {{"metric", maximize}}));
   for (size_t i = 0; i < losses.size(); ++i) {
-    told.complete(told.start({static_cast<double>(i) / 100}), losses[i]);
+    test.complete(test.start({static_cast<double>(i) / 100}), losses[i]);
   }
-  return told;
+  return test;
 }
 
 const plot::Points* find(const plot::XyPlot& plot, const std::string& name) {
@@ -70,8 +70,8 @@ std::string refused(const Study& study, const std::string& name, const PlotChoic
 }
 
 TEST(HistoryPlot, StepsDownToTheBestSoFar) {
-  const ToldStudy told = completed({5, 3, 4, 2, 9});
-  const plot::XyPlot plot = history_plot(told.study, 0);
+  const TestStudy test = completed({5, 3, 4, 2, 9});
+  const plot::XyPlot plot = history_plot(test.study, 0);
   ASSERT_EQ(plot.points.size(), 1u);
   EXPECT_EQ(plot.points[0].x, Vector({0, 1, 2, 3, 4}));
   EXPECT_EQ(plot.points[0].y, Vector({5, 3, 4, 2, 9}));
@@ -88,19 +88,19 @@ TEST(HistoryPlot, ShowsMaximizedMetricsUnchanged) {
 }
 
 TEST(HistoryPlot, DistinguishesPrunedAndInfeasibleTrialsAndOmitsTheRest) {
-  ToldStudy told(one_number(), 1, 1);
-  told.end(told.start({0.1}), TrialState::kComplete, {4}, {-1});
-  told.end(told.start({0.2}), TrialState::kComplete, {1}, {2});  // Above its limit.
-  const int64_t pruned = told.start({0.3});
-  told.report(pruned, 1, 9);
-  told.report(pruned, 2, 7);
-  told.end(pruned, TrialState::kPruned, {});
-  told.end(told.start({0.4}), TrialState::kPruned, {});  // Without a report.
-  told.end(told.start({0.5}), TrialState::kFailed, {});
-  told.end(told.start({0.6}), TrialState::kComplete, {std::nan("")}, {0});
-  told.end(told.start({0.7}), TrialState::kComplete, {kInfinity}, {0});
-  told.report(told.start({0.8}), 1, 0);  // Runs.
-  const plot::XyPlot plot = history_plot(told.study, 0);
+  TestStudy test(one_number(), 1, 1);
+  test.end(test.start({0.1}), TrialState::kComplete, {4}, {-1});
+  test.end(test.start({0.2}), TrialState::kComplete, {1}, {2});  // Above its limit.
+  const int64_t pruned = test.start({0.3});
+  test.report(pruned, 1, 9);
+  test.report(pruned, 2, 7);
+  test.end(pruned, TrialState::kPruned, {});
+  test.end(test.start({0.4}), TrialState::kPruned, {});  // Without a report.
+  test.end(test.start({0.5}), TrialState::kFailed, {});
+  test.end(test.start({0.6}), TrialState::kComplete, {std::nan("")}, {0});
+  test.end(test.start({0.7}), TrialState::kComplete, {kInfinity}, {0});
+  test.report(test.start({0.8}), 1, 0);  // Runs.
+  const plot::XyPlot plot = history_plot(test.study, 0);
   ASSERT_EQ(plot.points.size(), 3u);
   EXPECT_EQ(find(plot, "complete")->x, Vector({0}));
   EXPECT_EQ(find(plot, "over limit")->x, Vector({1}));
@@ -111,14 +111,14 @@ TEST(HistoryPlot, DistinguishesPrunedAndInfeasibleTrialsAndOmitsTheRest) {
 }
 
 TEST(HistoryPlot, HasOnePlotPerMetric) {
-  ToldStudy told(settings(one_number(), {{"loss", false}, {"accuracy", true}}));
-  told.end(told.start({0.1}), TrialState::kComplete, {2, -0.5});
-  told.end(told.start({0.2}), TrialState::kComplete, {3, -0.7});
-  const auto plots = study_plots(told.study, kind("history"), {});
+  TestStudy test(settings(one_number(), {{"loss", false}, {"accuracy", true}}));
+  test.end(test.start({0.1}), TrialState::kComplete, {2, -0.5});
+  test.end(test.start({0.2}), TrialState::kComplete, {3, -0.7});
+  const auto plots = study_plots(test.study, kind("history"), {});
   ASSERT_EQ(plots.size(), 2u);
   EXPECT_EQ(std::get<plot::XyPlot>(plots[0]).series[0].y, Vector({2, 2}));
   EXPECT_EQ(std::get<plot::XyPlot>(plots[1]).series[0].y, Vector({0.5, 0.5, 0.7}));
-  const auto one = study_plots(told.study, kind("history"), {.objectives = {1}});
+  const auto one = study_plots(test.study, kind("history"), {.objectives = {1}});
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(std::get<plot::XyPlot>(one[0]).y.label, "accuracy");
 }
@@ -138,21 +138,21 @@ TEST(MetricAxis, EndsAtTheWorstValueWithinTukeysFence) {
 }
 
 TEST(IntermediatePlot, HasALineForEachTrialByItsState) {
-  ToldStudy told = completed({});
+  TestStudy test = completed({});
   for (const double loss : {3., 1., 2.}) {
-    const int64_t trial = told.start({0.5});
-    told.report(trial, 1, loss + 1);
-    told.report(trial, 3, loss);
-    told.complete(trial, loss);
+    const int64_t trial = test.start({0.5});
+    test.report(trial, 1, loss + 1);
+    test.report(trial, 3, loss);
+    test.complete(trial, loss);
   }
-  const int64_t pruned = told.start({0.5});
-  told.report(pruned, 1, 9);
-  told.end(pruned, TrialState::kPruned, {});
-  const int64_t failed = told.start({0.5});
-  told.report(failed, 1, 9);
-  told.end(failed, TrialState::kFailed, {});
-  told.report(told.start({0.5}), 1, 8);
-  const plot::XyPlot plot = intermediate_plot(told.study);
+  const int64_t pruned = test.start({0.5});
+  test.report(pruned, 1, 9);
+  test.end(pruned, TrialState::kPruned, {});
+  const int64_t failed = test.start({0.5});
+  test.report(failed, 1, 9);
+  test.end(failed, TrialState::kFailed, {});
+  test.report(test.start({0.5}), 1, 8);
+  const plot::XyPlot plot = intermediate_plot(test.study);
   ASSERT_EQ(plot.series.size(), 4u);
   EXPECT_EQ(find_line(plot, "best")->y, Vector({2, 1}));
   EXPECT_EQ(find_line(plot, "pruned")->y, Vector({9}));
@@ -163,21 +163,21 @@ TEST(IntermediatePlot, HasALineForEachTrialByItsState) {
   EXPECT_EQ(others.y[4], 2);
 }
 
-ToldStudy told_conditional() {
-  ToldStudy told(settings(conditional(), {{"accuracy", true}}));
+TestStudy told_conditional() {
+  TestStudy test(settings(conditional(), {{"accuracy", true}}));
   for (const auto& [point, loss] :
        std::vector<std::pair<Point, double>>{{{0.1, 0, kInactive, 0}, -0.8},
                                              {{0.01, 1, 4, 0}, -0.9},
                                              {{0.5, 1, 2, 0}, -0.6},
                                              {{0.2, 1, 8, 0}, -0.7}}) {
-    told.complete(told.start(point), loss);
+    test.complete(test.start(point), loss);
   }
-  return told;
+  return test;
 }
 
 TEST(ParallelPlot, HasARowForEachTrialIncludingInactiveParameters) {
-  const ToldStudy told = told_conditional();
-  const auto plots = study_plots(told.study, kind("parallel"), {});
+  const TestStudy test = told_conditional();
+  const auto plots = study_plots(test.study, kind("parallel"), {});
   ASSERT_EQ(plots.size(), 1u);
   const auto& plot = std::get<plot::ParallelPlot>(plots[0]);
   ASSERT_EQ(plot.axes.size(), 4u);  // Constant parameters are omitted.
@@ -195,72 +195,72 @@ TEST(ParallelPlot, HasARowForEachTrialIncludingInactiveParameters) {
 TEST(ParallelPlot, SelectsTheMostImportantParameters) {
   std::vector<Parameter> parameters;
   for (int i = 0; i < 14; ++i) parameters.push_back({"x" + std::to_string(i), Interval{}});
-  ToldStudy told(settings(Space(std::move(parameters), {}), {{"loss", false}}));
+  TestStudy test(settings(Space(std::move(parameters), {}), {{"loss", false}}));
   for (int64_t i = 0; i < 60; ++i) {
     Random random(1, i);
-    const Point point = random_point(told.study.space(), random);
-    told.complete(told.start(point), point[13]);
+    const Point point = random_point(test.study.space(), random);
+    test.complete(test.start(point), point[13]);
   }
-  const auto plots = study_plots(told.study, kind("parallel"), {});
+  const auto plots = study_plots(test.study, kind("parallel"), {});
   const auto& plot = std::get<plot::ParallelPlot>(plots[0]);
   EXPECT_EQ(plot.axes.size(), 11u);
   EXPECT_EQ(plot.axes.back().label, "x13");
   EXPECT_EQ(plot.title, "loss by 10 of 14 parameters, the most important ones");
-  const auto chosen = study_plots(told.study, kind("parallel"), {.parameters = {2, 0}});
+  const auto chosen = study_plots(test.study, kind("parallel"), {.parameters = {2, 0}});
   EXPECT_EQ(std::get<plot::ParallelPlot>(chosen[0]).axes[1].label, "x2");
 }
 
 TEST(SlicePlot, HasTheTrialsThatHaveTheParameter) {
-  const ToldStudy told = told_conditional();
-  const plot::XyPlot plot = slice_plot(told.study, 0, 2);
+  const TestStudy test = told_conditional();
+  const plot::XyPlot plot = slice_plot(test.study, 0, 2);
   ASSERT_EQ(plot.points.size(), 1u);
   EXPECT_EQ(plot.points[0].x, Vector({4, 2, 8}));
   EXPECT_EQ(plot.points[0].y, Vector({0.9, 0.6, 0.7}));
   EXPECT_EQ(plot.points[0].values, Vector({1, 2, 3}));  // Trial numbers.
-  EXPECT_EQ(study_plots(told.study, kind("slice"), {}).size(), 3u);
-  EXPECT_EQ(study_plots(told.study, kind("slice"), {.parameters = {2}}).size(), 1u);
+  EXPECT_EQ(study_plots(test.study, kind("slice"), {}).size(), 3u);
+  EXPECT_EQ(study_plots(test.study, kind("slice"), {.parameters = {2}}).size(), 1u);
 }
 
 TEST(ContourPlot, HasEachPairOfParametersWithCommonTrials) {
-  const ToldStudy told = told_conditional();
-  const plot::XyPlot plot = contour_plot(told.study, 0, 0, 2);
+  const TestStudy test = told_conditional();
+  const plot::XyPlot plot = contour_plot(test.study, 0, 0, 2);
   ASSERT_TRUE(plot.surface);
   EXPECT_EQ(plot.surface->x, Vector({0.01, 0.5, 0.2}));
   EXPECT_EQ(plot.surface->y, Vector({4, 2, 8}));
   EXPECT_EQ(plot.surface->values, Vector({0.9, 0.6, 0.7}));
   EXPECT_EQ(find(plot, "best")->x, Vector({0.01}));
   EXPECT_EQ(find(plot, "complete")->x, Vector({0.5, 0.2}));
-  EXPECT_EQ(study_plots(told.study, kind("contour"), {}).size(), 1u);
-  EXPECT_EQ(study_plots(told.study, kind("contour"), {.parameters = {0, 1, 2}}).size(), 3u);
+  EXPECT_EQ(study_plots(test.study, kind("contour"), {}).size(), 1u);
+  EXPECT_EQ(study_plots(test.study, kind("contour"), {.parameters = {0, 1, 2}}).size(), 3u);
 }
 
 TEST(ImportancePlot, ShowsPedAnova) {
-  const ToldStudy told = told_conditional();
-  const plot::BarPlot plot = importance_plot(told.study, 0, {0, 1, 2});
-  const Vector shares = ped_anova(told.study, {.objective = 0});
+  const TestStudy test = told_conditional();
+  const plot::BarPlot plot = importance_plot(test.study, 0, {0, 1, 2});
+  const Vector shares = ped_anova(test.study, {.objective = 0});
   ASSERT_EQ(plot.bars.size(), 3u);
   double last = kInfinity;
   for (const plot::Bar& bar : plot.bars) {
-    EXPECT_EQ(bar.value, shares[*told.study.space().find(bar.label)]);
+    EXPECT_EQ(bar.value, shares[*test.study.space().find(bar.label)]);
     EXPECT_LE(bar.value, last);
     last = bar.value;
   }
 }
 
 TEST(ParetoPlot, MarksTheStudysFront) {
-  ToldStudy told(settings(one_number(), {{"loss", false}, {"accuracy", true}}));
+  TestStudy test(settings(one_number(), {{"loss", false}, {"accuracy", true}}));
   for (int64_t i = 0; i < 40; ++i) {
     Random random(2, i);
     const Point at = random_point(one_number(), random), other = random_point(one_number(), random);
-    told.end(told.start(at), TrialState::kComplete, {at[0], -other[0]});
+    test.end(test.start(at), TrialState::kComplete, {at[0], -other[0]});
   }
-  told.end(told.start({0}), TrialState::kComplete, {-1, std::nan("")});
-  const plot::XyPlot plot = pareto_plot(told.study, 0, 1);
+  test.end(test.start({0}), TrialState::kComplete, {-1, std::nan("")});
+  const plot::XyPlot plot = pareto_plot(test.study, 0, 1);
   std::set<std::pair<double, double>> front, expected;
   const plot::Points& marked = *find(plot, "Pareto front");
   for (size_t i = 0; i < marked.x.size(); ++i) front.insert({marked.x[i], marked.y[i]});
-  for (const int64_t number : told.study.pareto_front()) {
-    const Vector& losses = told.study.trials()[static_cast<size_t>(number)].losses;
+  for (const int64_t number : test.study.pareto_front()) {
+    const Vector& losses = test.study.trials()[static_cast<size_t>(number)].losses;
     if (std::isfinite(losses[1])) expected.insert({losses[0], -losses[1]});
   }
   EXPECT_GT(front.size(), 2u);
@@ -277,16 +277,16 @@ TEST(ParetoPlot, MarksTheStudysFront) {
 }
 
 TEST(ParetoPlot, HasEachPairOfSeveralMetrics) {
-  ToldStudy told(settings(one_number(), {{"a", false}, {"b", false}, {"c", true}}));
-  told.end(told.start({0}), TrialState::kComplete, {1, 2, 3});
-  const auto plots = study_plots(told.study, kind("pareto"), {});
+  TestStudy test(settings(one_number(), {{"a", false}, {"b", false}, {"c", true}}));
+  test.end(test.start({0}), TrialState::kComplete, {1, 2, 3});
+  const auto plots = study_plots(test.study, kind("pareto"), {});
   EXPECT_EQ(plots.size(), 3u);
   EXPECT_TRUE(std::get<plot::XyPlot>(plots[0]).series.empty());
-  EXPECT_EQ(study_plots(told.study, kind("pareto"), {.objectives = {0, 2}}).size(), 1u);
+  EXPECT_EQ(study_plots(test.study, kind("pareto"), {.objectives = {0, 2}}).size(), 1u);
 }
 
 TEST(StudyPlots, ReportWhyThereAreNone) {
-  ToldStudy none(conditional(), 1, 0), one = completed({1, 2}), two(conditional(), 2, 0);
+  TestStudy none(conditional(), 1, 0), one = completed({1, 2}), two(conditional(), 2, 0);
   for (const PlotKind& each : plot_kinds()) {
     EXPECT_FALSE(why_not(none.study, each, {}).empty()) << each.name;
   }
@@ -314,14 +314,14 @@ TEST(StudyPlots, ReportWhyThereAreNone) {
 }
 
 TEST(StudyPage, PlacesPlotsOfEqualSizeSideBySide) {
-  const ToldStudy told = told_conditional();
+  const TestStudy test = told_conditional();
   const plot::Page page = study_page(
-      told.study, {&kind("history"), &kind("importance"), &kind("parallel"), &kind("slice")}, {});
+      test.study, {&kind("history"), &kind("importance"), &kind("parallel"), &kind("slice")}, {});
   ASSERT_EQ(page.rows.size(), 3u);
   EXPECT_EQ(page.rows[0].plots.size(), 2u);
   EXPECT_EQ(page.rows[1].plots.size(), 1u);
   EXPECT_EQ(page.rows[2].plots.size(), 3u);
-  EXPECT_EQ(study_page(told.study, {&kind("history")}, {}).rows[0].columns, 1u);
+  EXPECT_EQ(study_page(test.study, {&kind("history")}, {}).rows[0].columns, 1u);
   EXPECT_FALSE(to_svg(page).empty());
 }
 

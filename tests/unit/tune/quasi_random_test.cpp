@@ -9,7 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/tune/samplers/sobol.h"
 #include "unit/fixtures.h"
-#include "unit/tune/told_study.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -81,7 +81,7 @@ TEST(Sobol, ScramblesToUniformPoints) {
 }
 
 TEST(QuasiRandomSampler, DependsOnlyOnSeedAndNumber) {
-  StudySettings settings = ToldStudy::settings_of(box(3));
+  StudySettings settings = TestStudy::settings_of(box(3));
   const Point fifth = ask(settings, 5);
   EXPECT_EQ(ask(settings, 5), fifth);
   EXPECT_NE(ask(settings, 6), fifth);
@@ -96,7 +96,7 @@ TEST(QuasiRandomSampler, HasTheCorrectFrequencies) {
                      {"steps", Interval{.low = 1, .high = 4, .step = 1, .integer = true}},
                      {"only", Interval{}, Condition{.parent = 0, .choices = {0}}}},
                     {});
-  const StudySettings settings = ToldStudy::settings_of(space);
+  const StudySettings settings = TestStudy::settings_of(space);
   const auto sampler = make_quasi_random({}, settings);
   const Study study(settings);
   std::vector<int> kinds(3), steps(5);
@@ -112,7 +112,7 @@ TEST(QuasiRandomSampler, HasTheCorrectFrequencies) {
 
 TEST(QuasiRandomSampler, SatisfiesConstraints) {
   const StudySettings settings =
-      ToldStudy::settings_of(Space({{"x", Interval{}}, {"y", Interval{}}}, {"x + y < 0.5"}));
+      TestStudy::settings_of(Space({{"x", Interval{}}, {"y", Interval{}}}, {"x + y < 0.5"}));
   const auto sampler = make_quasi_random({}, settings);
   const Study study(settings);
   std::set<Point> seen;
@@ -122,13 +122,13 @@ TEST(QuasiRandomSampler, SatisfiesConstraints) {
     EXPECT_TRUE(seen.insert(point).second);
     EXPECT_EQ(ask(settings, number), point);
   }
-  const StudySettings none = ToldStudy::settings_of(Space({{"x", Interval{}}}, {"x > 2"}));
+  const StudySettings none = TestStudy::settings_of(Space({{"x", Interval{}}}, {"x > 2"}));
   EXPECT_THROW(ask(none, 0), UsageError);
 }
 
 TEST(QuasiRandomSampler, RejectsTooManyParameters) {
-  EXPECT_EQ(ask(ToldStudy::settings_of(box(128)), 3).size(), 128);
-  EXPECT_THROW(ask(ToldStudy::settings_of(box(129)), 3), UsageError);
+  EXPECT_EQ(ask(TestStudy::settings_of(box(128)), 3).size(), 128);
+  EXPECT_THROW(ask(TestStudy::settings_of(box(129)), 3), UsageError);
 }
 
 }  // namespace

@@ -11,17 +11,17 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/tune/fold_text.h"
-#include "unit/tune/told_study.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
 
 // With three trials that have ended and twenty that run.
-ToldStudy busy_study() {
-  ToldStudy told(Space({{"x", Interval{}}}, {}), 1, 0);
-  for (int i = 0; i < 3; ++i) told.complete(told.start({0.5}), 1);
-  for (int i = 0; i < 20; ++i) told.start({0.25});
-  return told;
+TestStudy busy_study() {
+  TestStudy test(Space({{"x", Interval{}}}, {}), 1, 0);
+  for (int i = 0; i < 3; ++i) test.complete(test.start({0.5}), 1);
+  for (int i = 0; i < 20; ++i) test.start({0.25});
+  return test;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -52,53 +52,53 @@ TEST(TrialsTable, ReportsTheNumberOfOmittedTrials) {
 }
 
 // One metric with a limit on memory of 4, and a grid of two points.
-ToldStudy grid_study() {
+TestStudy grid_study() {
   StudySettings settings =
-      ToldStudy::settings_of(Space({{"x", Choices{{"1", "2"}}}}, {}), 1, /*limits=*/1);
+      TestStudy::settings_of(Space({{"x", Choices{{"1", "2"}}}}, {}), 1, /*limits=*/1);
   settings.limits[0].most = 4;
   settings.sampler = R"({"name":"grid"})";
-  return ToldStudy(settings);
+  return TestStudy(settings);
 }
 
 TEST(ResultText, ReportsExceededLimits) {
-  ToldStudy told = grid_study();
-  told.end(told.start({0}), TrialState::kComplete, {0.5}, {-1});
-  told.end(told.start({1}), TrialState::kComplete, {0.25}, {2});
-  EXPECT_EQ(result_text(told.study, trial_at(told.study, 0)), "loss 0.5");
-  EXPECT_EQ(result_text(told.study, trial_at(told.study, 1)), "loss 0.25 (memory 6, above 4)");
-  EXPECT_NE(trials_table(told.study, 2, 100).find("loss 0.25 (memory 6, above 4)"),
+  TestStudy test = grid_study();
+  test.end(test.start({0}), TrialState::kComplete, {0.5}, {-1});
+  test.end(test.start({1}), TrialState::kComplete, {0.25}, {2});
+  EXPECT_EQ(result_text(test.study, trial_at(test.study, 0)), "loss 0.5");
+  EXPECT_EQ(result_text(test.study, trial_at(test.study, 1)), "loss 0.25 (memory 6, above 4)");
+  EXPECT_NE(trials_table(test.study, 2, 100).find("loss 0.25 (memory 6, above 4)"),
             std::string::npos);
 }
 
 TEST(FoldsText, HasTheMeanOfEachPointOfTheOtherParameters) {
-  ToldStudy told(Space({{"data.fold", Choices{{"0", "1", "2"}}}, {"x", Choices{{"1", "2"}}}}, {}),
+  TestStudy test(Space({{"data.fold", Choices{{"0", "1", "2"}}}, {"x", Choices{{"1", "2"}}}}, {}),
                  1, 0);
-  EXPECT_EQ(folds_text(told.study), "");
+  EXPECT_EQ(folds_text(test.study), "");
   for (const double fold : {0.0, 1.0, 2.0}) {
-    told.complete(told.start({fold, 0}), 0.5 + 0.1 * fold);
-    if (fold < 2) told.complete(told.start({fold, 1}), 0.3);
+    test.complete(test.start({fold, 0}), 0.5 + 0.1 * fold);
+    if (fold < 2) test.complete(test.start({fold, 1}), 0.3);
   }
-  told.start({2, 1});
-  EXPECT_EQ(folds_text(told.study),
+  test.start({2, 1});
+  EXPECT_EQ(folds_text(test.study),
             "loss 0.3 ± 0 over 2 folds: x=2\nloss 0.6 ± 0.1 over 3 folds: x=1\n");
   EXPECT_EQ(folds_text(busy_study().study), "");
 }
 
 TEST(StandingText, ReportsAnExhaustedGrid) {
-  ToldStudy told = grid_study();
-  EXPECT_EQ(standing_text(told.study, TuneRegistries()), "0 of 100 trials finished");
-  told.end(told.start({0}), TrialState::kComplete, {0.5}, {0});
-  EXPECT_EQ(standing_text(told.study, TuneRegistries()), "1 of 100 trials finished");
-  const int64_t last = told.start({1});
-  EXPECT_EQ(standing_text(told.study, TuneRegistries()), "1 of 100 trials finished, 1 running");
-  told.end(last, TrialState::kComplete, {0.5}, {0});
-  EXPECT_EQ(standing_text(told.study, TuneRegistries()),
+  TestStudy test = grid_study();
+  EXPECT_EQ(standing_text(test.study, TuneRegistries()), "0 of 100 trials finished");
+  test.end(test.start({0}), TrialState::kComplete, {0.5}, {0});
+  EXPECT_EQ(standing_text(test.study, TuneRegistries()), "1 of 100 trials finished");
+  const int64_t last = test.start({1});
+  EXPECT_EQ(standing_text(test.study, TuneRegistries()), "1 of 100 trials finished, 1 running");
+  test.end(last, TrialState::kComplete, {0.5}, {0});
+  EXPECT_EQ(standing_text(test.study, TuneRegistries()),
             "2 of 100 trials finished; all points of the grid have been tried");
 }
 
 TEST(PrunedText, ReportsTheReason) {
-  StudySettings settings = ToldStudy::settings_of(Space({{"x", Interval{}}}, {}));
-  ToldStudy reported(settings);
+  StudySettings settings = TestStudy::settings_of(Space({{"x", Interval{}}}, {}));
+  TestStudy reported(settings);
   EXPECT_EQ(pruned_text(reported.study), "");
   const int64_t trial = reported.start({0.5});
   reported.report(trial, 3, 0.25);
@@ -110,7 +110,7 @@ TEST(PrunedText, ReportsTheReason) {
   EXPECT_EQ(pruned_text(reported.study), "");
 
   settings.objectives[0].metric = "seconds to accuracy 0.9";
-  ToldStudy missed(settings);
+  TestStudy missed(settings);
   missed.end(missed.start({0.5}), TrialState::kPruned, {});
   missed.end(missed.start({0.25}), TrialState::kPruned, {});
   EXPECT_EQ(pruned_text(missed.study), "none of 2 trials has reached accuracy 0.9\n");
@@ -120,22 +120,22 @@ TEST(ValuesText, HasNanAndInfinitiesAsReported) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   for (const bool maximize : {false, true}) {
-    StudySettings settings = ToldStudy::settings_of(Space({{"x", Interval{}}}, {}));
+    StudySettings settings = TestStudy::settings_of(Space({{"x", Interval{}}}, {}));
     settings.objectives[0].maximize = maximize;
-    ToldStudy told(settings);
+    TestStudy test(settings);
     for (const auto& [value, text] : {std::pair<double, std::string>{kNan, "nan"},
                                       {-kNan, "nan"},
                                       {kInfinity, "inf"},
                                       {-kInfinity, "-inf"}}) {
-      const int64_t number = told.start({0.5});
-      told.report(number, 1, maximize ? -value : value);
-      told.end(number, TrialState::kFailed, {});
-      const Trial& trial = trial_at(told.study, number);
+      const int64_t number = test.start({0.5});
+      test.report(number, 1, maximize ? -value : value);
+      test.end(number, TrialState::kFailed, {});
+      const Trial& trial = trial_at(test.study, number);
       EXPECT_TRUE(std::isnan(trial.reports[0].loss));
-      EXPECT_EQ(values_text(told.study, trial), "loss " + text);
-      EXPECT_NE(study_csv(told.study).find(fmt::format("\n{},failed,{},0.5", number, text)),
+      EXPECT_EQ(values_text(test.study, trial), "loss " + text);
+      EXPECT_NE(study_csv(test.study).find(fmt::format("\n{},failed,{},0.5", number, text)),
                 std::string::npos);
-      const auto object = trial_object(told.study, trial);
+      const auto object = trial_object(test.study, trial);
       EXPECT_EQ(object.at("values").at("loss").get<std::string>(), text);
       EXPECT_EQ(object.at("reports").at(0).at(1).get<std::string>(), text);
     }
@@ -143,7 +143,7 @@ TEST(ValuesText, HasNanAndInfinitiesAsReported) {
 }
 
 TEST(StudyCsv, HasUniqueColumnNames) {
-  StudySettings settings = ToldStudy::settings_of(
+  StudySettings settings = TestStudy::settings_of(
       Space({{"loss", Interval{}}, {"seconds", Interval{}}, {"x", Interval{}}}, {}), 1, 1);
   settings.limits[0].metric = "loss";
   const std::string csv = study_csv(Study(settings));

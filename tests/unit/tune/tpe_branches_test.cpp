@@ -7,7 +7,7 @@
 #include "gallop/tune/samplers/parzen.h"
 #include "gallop/tune/samplers/tpe.h"
 #include "gallop/tune/samplers/tpe_history.h"
-#include "unit/tune/told_study.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -46,10 +46,10 @@ TEST(ParzenEstimator, WeightsKernelsByTheLikelihoodOfTheContext) {
 }
 
 TEST(TpeHistory, CombinesGoodTrialsOfAnotherHistory) {
-  ToldStudy told(ToldStudy::settings_of(Space({{"x", Interval{}}}, {})));
+  TestStudy test(TestStudy::settings_of(Space({{"x", Interval{}}}, {})));
   TpeHistory history(1, /*counts_running=*/true);
   for (int64_t trial = 0; trial < 5; ++trial) {
-    told.complete(told.start({0}), static_cast<double>(trial));
+    test.complete(test.start({0}), static_cast<double>(trial));
     if (trial < 4) history.change(trial);
   }
   const auto side_of = [](const std::vector<TpeHistory::Move>& moves, int64_t trial) {
@@ -59,7 +59,7 @@ TEST(TpeHistory, CombinesGoodTrialsOfAnotherHistory) {
     return TpeHistory::Side::kNone;
   };
   using Side = TpeHistory::Side;
-  const auto moves = history.update(told.study, {2, 4});  // It does not have trial 4.
+  const auto moves = history.update(test.study, {2, 4});  // It does not have trial 4.
   EXPECT_EQ(side_of(moves, 0), Side::kGood);
   EXPECT_EQ(side_of(moves, 1), Side::kRest);
   EXPECT_EQ(side_of(moves, 2), Side::kGood);
@@ -67,50 +67,50 @@ TEST(TpeHistory, CombinesGoodTrialsOfAnotherHistory) {
   EXPECT_EQ(side_of(moves, 4), Side::kNone);
   EXPECT_EQ(history.finished(), 4u);
 
-  const auto later = history.update(told.study, {1});
+  const auto later = history.update(test.study, {1});
   EXPECT_EQ(side_of(later, 1), Side::kGood);
   EXPECT_EQ(side_of(later, 2), Side::kRest);
   EXPECT_EQ(later.size(), 2u);
 }
 
 /// Of 50 points with this kind, how many have an x within a tenth of `best`.
-int near(const ToldStudy& told, double kind, double best) {
-  TpeChoice choice({}, told.study.settings(), {false, true});
+int near(const TestStudy& test, double kind, double best) {
+  TpeChoice choice({}, test.study.settings(), {false, true});
   int count = 0;
   for (int64_t i = 0; i < 50; ++i) {
     Random random(1, i);
-    count += std::abs((*choice.choose(told.study, {kind, kNan}, random))[1] - best) < 0.1;
+    count += std::abs((*choice.choose(test.study, {kind, kNan}, random))[1] - best) < 0.1;
   }
   return count;
 }
 
 TEST(TpeSampler, LearnsInABranchWithoutGoodTrials) {
   const Space space({{"kind", Choices{{"0", "1"}}}, {"x", Interval{}, Condition{0, {1}}}}, {});
-  ToldStudy told(ToldStudy::settings_of(space));
+  TestStudy test(TestStudy::settings_of(space));
   for (int64_t i = 0; i < 100; ++i) {
     const double x = Random(3, i).uniform();
     if (i % 2 == 0) {
-      told.complete(told.start({0, kNan}), 0.01 * x);
+      test.complete(test.start({0, kNan}), 0.01 * x);
     } else {
-      told.complete(told.start({1, x}), 1 + std::pow(x - 0.7, 2));
+      test.complete(test.start({1, x}), 1 + std::pow(x - 0.7, 2));
     }
   }
-  EXPECT_GE(near(told, 1, 0.7), 40);  // 10 at random.
+  EXPECT_GE(near(test, 1, 0.7), 40);  // 10 at random.
 }
 
 TEST(TpeSampler, LearnsConditionallyOnTheChoice) {
   const Space space({{"kind", Choices{{"0", "1", "2"}}}, {"x", Interval{}, Condition{0, {0, 1}}}},
                     {});
-  ToldStudy told(ToldStudy::settings_of(space));
+  TestStudy test(TestStudy::settings_of(space));
   const auto best = [](double kind) { return kind == 0 ? 0.2 : 0.8; };
   for (int64_t i = 0; i < 100; ++i) {
     const double x = Random(4, i).uniform();
     const auto kind = static_cast<double>(i % 2);
-    told.complete(told.start({kind, x}), std::pow(x - best(kind), 2));
+    test.complete(test.start({kind, x}), std::pow(x - best(kind), 2));
   }
   for (const double kind : {0.0, 1.0}) {
-    EXPECT_GE(near(told, kind, best(kind)), 40);
-    EXPECT_LE(near(told, kind, 1 - best(kind)), 2);
+    EXPECT_GE(near(test, kind, best(kind)), 40);
+    EXPECT_LE(near(test, kind, 1 - best(kind)), 2);
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "gallop/tune/pareto/pareto.h"
 #include "gallop/tune/random.h"
-#include "unit/tune/told_study.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -47,22 +47,22 @@ TEST(TpeHistory, GoodTrialsAreExactAfterAnyChanges) {
     const size_t objectives = 2 + static_cast<size_t>(trial) % 3;
     SCOPED_TRACE(testing::Message() << objectives << " objectives, trial " << trial);
     Random random(3, trial);
-    ToldStudy told(Space({{"x", Interval{}}}, {}), objectives, 0);
+    TestStudy test(Space({{"x", Interval{}}}, {}), objectives, 0);
     TpeHistory history(objectives, true);
     for (int i = 0; i < 400; ++i) {
-      const int64_t number = told.start({0.5});
+      const int64_t number = test.start({0.5});
       history.change(number);
-      told.end(number, TrialState::kComplete, random_losses(random, objectives, trial % 2 == 0));
+      test.end(number, TrialState::kComplete, random_losses(random, objectives, trial % 2 == 0));
       if (random.below(15) == 0) {
-        const auto some = static_cast<int64_t>(random.below(told.study.trials().size()));
-        if (told.study.trials()[static_cast<size_t>(some)].state == TrialState::kComplete) {
-          told.queue_again(some);
+        const auto some = static_cast<int64_t>(random.below(test.study.trials().size()));
+        if (test.study.trials()[static_cast<size_t>(some)].state == TrialState::kComplete) {
+          test.queue_again(some);
           history.change(some);
         }
       }
       if (random.below(3) == 0) continue;  // Several changes at once.
-      history.update(told.study);
-      ASSERT_EQ(history.good(), good_of_all(told.study)) << "after " << number;
+      history.update(test.study);
+      ASSERT_EQ(history.good(), good_of_all(test.study)) << "after " << number;
     }
   }
 }

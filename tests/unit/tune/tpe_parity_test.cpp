@@ -9,7 +9,7 @@
 #include "gallop/tune/samplers/parzen.h"
 #include "gallop/tune/samplers/tpe_history.h"
 #include "unit/fixtures.h"
-#include "unit/tune/told_study.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -92,7 +92,7 @@ TEST(TpeParity, GoodTrialsMatchOptuna) {
     SCOPED_TRACE(index);
     const json& wanted = all[index];
     const size_t objectives = wanted["objectives"];
-    ToldStudy study(Space({{"x", Interval{}}}, {}), objectives, wanted["limits"]);
+    TestStudy study(Space({{"x", Interval{}}}, {}), objectives, wanted["limits"]);
     TpeHistory history(objectives, /*counts_running=*/true);
     for (const json& trial : wanted["trials"]) {
       const int64_t number = study.start({0.5});

@@ -10,7 +10,7 @@
 #include "gallop/tune/samplers/parzen.h"
 #include "gallop/tune/samplers/quasi_random.h"
 #include "gallop/tune/samplers/sobol.h"
-#include "unit/tune/told_study.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -44,7 +44,7 @@ double loss_at(const Point& point) {
 }
 
 StudySettings settings_of(const Space& space, size_t objectives = 1, size_t limits = 0) {
-  return ToldStudy::settings_of(space, objectives, limits);
+  return TestStudy::settings_of(space, objectives, limits);
 }
 
 Point ask(Sampler& sampler, const Study& study) {
@@ -64,21 +64,21 @@ bool are_same(const Point& a, const Point& b) {
 }
 
 /// Ends a running trial in one of many ways, and restarts some.
-void end_somehow(ToldStudy& told, int64_t trial, Random& random) {
-  const double loss = loss_at(told.study.trials()[static_cast<size_t>(trial)].point);
+void end_somehow(TestStudy& test, int64_t trial, Random& random) {
+  const double loss = loss_at(test.study.trials()[static_cast<size_t>(trial)].point);
   const std::vector<double> violations = {random.uniform(-1, 0.3)};
   switch (random.below(8)) {
-    case 0: return told.end(trial, TrialState::kFailed, {});
-    case 1: return told.end(trial, TrialState::kPruned, {}, violations);
+    case 0: return test.end(trial, TrialState::kFailed, {});
+    case 1: return test.end(trial, TrialState::kPruned, {}, violations);
     case 2:
-      told.report(trial, 3, random.below(3) == 0 ? kNan : loss);
-      return told.end(trial, TrialState::kPruned, {}, violations);
+      test.report(trial, 3, random.below(3) == 0 ? kNan : loss);
+      return test.end(trial, TrialState::kPruned, {}, violations);
     case 3:
-      told.report(trial, 1, loss);
-      told.end(trial, TrialState::kPruned, {}, violations);
-      return told.queue_again(trial);
-    case 4: return told.end(trial, TrialState::kComplete, {kNan}, violations);
-    default: return told.end(trial, TrialState::kComplete, {loss}, violations);
+      test.report(trial, 1, loss);
+      test.end(trial, TrialState::kPruned, {}, violations);
+      return test.queue_again(trial);
+    case 4: return test.end(trial, TrialState::kComplete, {kNan}, violations);
+    default: return test.end(trial, TrialState::kComplete, {loss}, violations);
   }
 }
 
@@ -88,72 +88,72 @@ TEST(TpeSampler, IsDeterministicAcrossRestarts) {
   for (const char* const densities : {"grouped", "joint", "independent"}) {
     SCOPED_TRACE(densities);
     const TpeConfig config{.densities = densities};
-    ToldStudy told(settings_of(nested(), 1, 1));
-    const auto sampler = make_tpe(config, told.study.settings());
+    TestStudy test(settings_of(nested(), 1, 1));
+    const auto sampler = make_tpe(config, test.study.settings());
     Random random(1, 2);
     for (int i = 0; i < 150; ++i) {
-      const Point point = ask(*sampler, told.study);
-      ASSERT_TRUE(told.study.space().contains(point));
-      ASSERT_TRUE(told.study.space().allows(point));
+      const Point point = ask(*sampler, test.study);
+      ASSERT_TRUE(test.study.space().contains(point));
+      ASSERT_TRUE(test.study.space().allows(point));
       EXPECT_NE(point[0], 1);  // Its weight is 0.
-      const Study copy = told.study;
+      const Study copy = test.study;
       ASSERT_TRUE(are_same(ask_anew(copy, config), point)) << "trial " << i;
-      told.start(point);
-      for (const int64_t trial : std::set<int64_t>(told.study.waiting())) {
-        if (random.below(2) == 0) told.run(trial);
+      test.start(point);
+      for (const int64_t trial : std::set<int64_t>(test.study.waiting())) {
+        if (random.below(2) == 0) test.run(trial);
       }
-      for (const int64_t trial : std::set<int64_t>(told.study.running())) {
-        if (random.below(4) == 0) end_somehow(told, trial, random);
+      for (const int64_t trial : std::set<int64_t>(test.study.running())) {
+        if (random.below(4) == 0) end_somehow(test, trial, random);
       }
     }
   }
 }
 
 TEST(TpeSampler, IsDeterministicAcrossRestartsWithTenThousandTrials) {
-  ToldStudy told(settings_of(nested()));
+  TestStudy test(settings_of(nested()));
   for (int64_t number = 0; number < 10'000; ++number) {
     Random random(2, number);
-    const Point point = random_point(told.study.space(), random);
-    told.complete(told.start(point), loss_at(point));
+    const Point point = random_point(test.study.space(), random);
+    test.complete(test.start(point), loss_at(point));
   }
-  const auto sampler = make_tpe({}, told.study.settings());
+  const auto sampler = make_tpe({}, test.study.settings());
   for (int i = 0; i < 20; ++i) {
-    const Point point = ask(*sampler, told.study);
-    ASSERT_TRUE(told.study.space().contains(point));
-    ASSERT_TRUE(told.study.space().allows(point));
+    const Point point = ask(*sampler, test.study);
+    ASSERT_TRUE(test.study.space().contains(point));
+    ASSERT_TRUE(test.study.space().allows(point));
     if (i % 7 == 0) {
-      const Study copy = told.study;
+      const Study copy = test.study;
       ASSERT_TRUE(are_same(ask_anew(copy), point));
     }
-    told.complete(told.start(point), loss_at(point));
+    test.complete(test.start(point), loss_at(point));
   }
 }
 
-void tell_at_random(ToldStudy& told, int count) {
+void tell_at_random(TestStudy& test, int count) {
   for (int number = 0; number < count; ++number) {
     Random random(1, number);
-    const Point point = random_point(told.study.space(), random);
-    told.end(told.start(point), TrialState::kComplete,
-             std::vector<double>(told.study.objectives(), loss_at(point)));
+    const Point point = random_point(test.study.space(), random);
+    test.end(test.start(point), TrialState::kComplete,
+             std::vector<double>(test.study.objectives(), loss_at(point)));
   }
 }
 
 /// How many of `count` further points are in the square around 0.3 with sides of 1.
-int count_near(ToldStudy& told, int count, const std::function<double(const Point&)>& loss) {
-  const auto sampler = make_tpe({}, told.study.settings());
+int count_near(TestStudy& test, int count, const std::function<double(const Point&)>& loss) {
+  const auto sampler = make_tpe({}, test.study.settings());
   int near = 0;
   for (int i = 0; i < count; ++i) {
-    const Point point = ask(*sampler, told.study);
+    const Point point = ask(*sampler, test.study);
     near += std::abs(point[0] - 0.3) < 0.5 && std::abs(point[1] - 0.3) < 0.5 ? 1 : 0;
-    told.complete(told.start(point), loss(point));
+    test.complete(test.start(point), loss(point));
   }
   return near;
 }
 
 TEST(TpeSampler, ReturnsToGoodRegions) {
-  ToldStudy told(settings_of(plane()));
-  count_near(told, 60, loss_at);
-  EXPECT_GE(count_near(told, 100, loss_at), 15);  // At random, one.
+  TestStudy test(settings_of(plane()));
+  count_near(test, 60, loss_at);
+  EXPECT_GE(count_near(test, 100, loss_at), 15);  // At random, one.
 }
 
 TEST(TpeSampler, HandlesNonFiniteLosses) {
@@ -166,14 +166,14 @@ TEST(TpeSampler, HandlesNonFiniteLosses) {
   int numbers = 0, best = 0;
   StudySettings settings = settings_of(plane());
   for (settings.seed = 0; settings.seed < 10; ++settings.seed) {
-    ToldStudy told(settings);
+    TestStudy test(settings);
     const auto sampler = make_tpe({}, settings);
     for (int i = 0; i < 100; ++i) {
-      const Point point = ask(*sampler, told.study);
-      ASSERT_TRUE(told.study.space().contains(point));
+      const Point point = ask(*sampler, test.study);
+      ASSERT_TRUE(test.study.space().contains(point));
       numbers += i >= 50 && point[0] > -2 && point[1] > -2 ? 1 : 0;
       best += i >= 50 && point[1] > 4 ? 1 : 0;
-      told.complete(told.start(point), loss(point));
+      test.complete(test.start(point), loss(point));
     }
   }
   // Of 500; at random 245 and 50.
@@ -182,15 +182,15 @@ TEST(TpeSampler, HandlesNonFiniteLosses) {
 }
 
 TEST(TpeSampler, AvoidsRunningTrials) {
-  ToldStudy told(settings_of(plane()));
-  tell_at_random(told, 60);
-  const Point best = told.study.trials()[static_cast<size_t>(*told.study.best())].point;
-  for (int i = 0; i < 20; ++i) told.start(best);
+  TestStudy test(settings_of(plane()));
+  tell_at_random(test, 60);
+  const Point best = test.study.trials()[static_cast<size_t>(*test.study.best())].point;
+  for (int i = 0; i < 20; ++i) test.start(best);
   const auto count_beside = [&](bool count_running) {
-    const auto sampler = make_tpe({.count_running = count_running}, told.study.settings());
+    const auto sampler = make_tpe({.count_running = count_running}, test.study.settings());
     int beside = 0;
     for (int64_t number = 80; number < 180; ++number) {
-      const Point point = sampler->ask(told.study, number)->point;
+      const Point point = sampler->ask(test.study, number)->point;
       beside += std::hypot(point[0] - best[0], point[1] - best[1]) < 0.3 ? 1 : 0;
     }
     return beside;
@@ -201,26 +201,26 @@ TEST(TpeSampler, AvoidsRunningTrials) {
 }
 
 TEST(TpeSampler, LearnsFromAllBrackets) {
-  ToldStudy told(settings_of(plane())), same(settings_of(plane()));
-  tell_at_random(told, 40);
+  TestStudy test(settings_of(plane())), same(settings_of(plane()));
+  tell_at_random(test, 40);
   for (int32_t number = 0; number < 40; ++number) {
-    const Point& point = told.study.trials()[static_cast<size_t>(number)].point;
+    const Point& point = test.study.trials()[static_cast<size_t>(number)].point;
     same.complete(same.start(point, number % 3), loss_at(point));
   }
-  EXPECT_EQ(ask_anew(same.study), ask_anew(told.study));
+  EXPECT_EQ(ask_anew(same.study), ask_anew(test.study));
 }
 
 TEST(TpeSampler, StartsWithQuasiRandomPoints) {
-  ToldStudy told(settings_of(plane()));
-  const auto sampler = make_quasi_random({}, told.study.settings());
-  const auto quasi_random = [&] { return ask(*sampler, told.study); };
+  TestStudy test(settings_of(plane()));
+  const auto sampler = make_quasi_random({}, test.study.settings());
+  const auto quasi_random = [&] { return ask(*sampler, test.study); };
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(ask_anew(told.study, {.startup = 4}), quasi_random());
-    told.start(quasi_random());  // Running trials do not count.
+    EXPECT_EQ(ask_anew(test.study, {.startup = 4}), quasi_random());
+    test.start(quasi_random());  // Running trials do not count.
   }
-  EXPECT_EQ(ask_anew(told.study, {.startup = 4}), quasi_random());
-  for (int i = 0; i < 4; ++i) told.complete(i, i);
-  EXPECT_NE(ask_anew(told.study, {.startup = 4}), quasi_random());
+  EXPECT_EQ(ask_anew(test.study, {.startup = 4}), quasi_random());
+  for (int i = 0; i < 4; ++i) test.complete(i, i);
+  EXPECT_NE(ask_anew(test.study, {.startup = 4}), quasi_random());
 }
 
 TEST(TpeSampler, StartsAtRandomWithSeveralObjectivesOrTooManyParameters) {
@@ -233,16 +233,16 @@ TEST(TpeSampler, StartsAtRandomWithSeveralObjectivesOrTooManyParameters) {
     parameters.push_back({"x" + std::to_string(i), Interval{}});
   }
   const Space space(std::move(parameters), {});
-  Random random(ToldStudy::settings_of(space).seed, 0);
+  Random random(TestStudy::settings_of(space).seed, 0);
   EXPECT_EQ(ask_anew(Study(settings_of(space))), random_point(space, random));
 }
 
 TEST(TpeSampler, NarrowsGoodDensitiesForOneObjectiveWithoutConditions) {
   const auto is_narrower = [](const Space& space, size_t objectives) {
-    ToldStudy told(settings_of(space, objectives));
-    tell_at_random(told, 40);
-    return !are_same(ask_anew(told.study, {.narrowing = 1}),
-                     ask_anew(told.study, {.narrowing = 4}));
+    TestStudy test(settings_of(space, objectives));
+    tell_at_random(test, 40);
+    return !are_same(ask_anew(test.study, {.narrowing = 1}),
+                     ask_anew(test.study, {.narrowing = 4}));
   };
   EXPECT_TRUE(is_narrower(plane(), 1));
   EXPECT_FALSE(is_narrower(plane(), 2));
@@ -254,17 +254,17 @@ TEST(TpeSampler, NarrowsGoodDensitiesForOneObjectiveWithoutConditions) {
 }
 
 TEST(TpeSampler, NarrowsLessTheMoreTrialsRun) {
-  ToldStudy told(settings_of(plane()));
-  tell_at_random(told, 40);
-  for (int i = 0; i < 3; ++i) told.start({5, 5});
+  TestStudy test(settings_of(plane()));
+  tell_at_random(test, 40);
+  for (int i = 0; i < 3; ++i) test.start({5, 5});
   const auto with = [&](double narrowing) {
-    return ask_anew(told.study, {.narrowing = narrowing, .count_running = false});
+    return ask_anew(test.study, {.narrowing = narrowing, .count_running = false});
   };
   const Point at_three = with(9);  // By the factor 1 + 8 / 4.
-  for (int i = 0; i < 3; ++i) told.end(40 + i, TrialState::kFailed, {});
-  const auto number = static_cast<int64_t>(told.study.trials().size());
-  const auto sampler = make_tpe({.narrowing = 3}, told.study.settings());
-  EXPECT_EQ(at_three, sampler->ask(told.study, number)->point);
+  for (int i = 0; i < 3; ++i) test.end(40 + i, TrialState::kFailed, {});
+  const auto number = static_cast<int64_t>(test.study.trials().size());
+  const auto sampler = make_tpe({.narrowing = 3}, test.study.settings());
+  EXPECT_EQ(at_three, sampler->ask(test.study, number)->point);
   EXPECT_NE(at_three, with(9));
 }
 
@@ -289,33 +289,33 @@ TEST(ParzenEstimator, NarrowsAndWidensAgain) {
 }
 
 TEST(TpeSampler, FindsGoodRegionsOfSeveralObjectives) {
-  ToldStudy told(settings_of(plane(), 2));
-  const auto sampler = make_tpe({}, told.study.settings());
+  TestStudy test(settings_of(plane(), 2));
+  const auto sampler = make_tpe({}, test.study.settings());
   int between = 0;
   for (int i = 0; i < 120; ++i) {
-    const Point point = ask(*sampler, told.study);
+    const Point point = ask(*sampler, test.study);
     const double side = 10 * point[1] * point[1];
     std::vector<double> losses = {std::pow(point[0] - 1, 2) + side,
                                   std::pow(point[0] - 3, 2) + side};
     if (i % 10 == 3) losses[0] = kNan;
     if (i % 10 == 5) losses[1] = kInfinity;
     between += i >= 60 && point[0] > 0.5 && point[0] < 3.5 && std::abs(point[1]) < 1 ? 1 : 0;
-    told.end(told.start(point), TrialState::kComplete, losses);
+    test.end(test.start(point), TrialState::kComplete, losses);
   }
   EXPECT_GE(between, 30);  // At random, 4.
-  const Study copy = told.study;
-  EXPECT_EQ(ask_anew(copy), ask(*sampler, told.study));
+  const Study copy = test.study;
+  EXPECT_EQ(ask_anew(copy), ask(*sampler, test.study));
 }
 
 TEST(TpeSampler, PrefersTrialsWithinTheirLimits) {
-  ToldStudy told(settings_of(plane(), 1, 1));
-  const auto sampler = make_tpe({}, told.study.settings());
+  TestStudy test(settings_of(plane(), 1, 1));
+  const auto sampler = make_tpe({}, test.study.settings());
   int within = 0;
   for (int i = 0; i < 100; ++i) {
-    const Point point = ask(*sampler, told.study);
+    const Point point = ask(*sampler, test.study);
     within += i >= 50 && point[0] > 1 ? 1 : 0;
     // The smallest losses are where the limit is broken.
-    told.end(told.start(point), TrialState::kComplete, {loss_at(point)}, {1 - point[0]});
+    test.end(test.start(point), TrialState::kComplete, {loss_at(point)}, {1 - point[0]});
   }
   EXPECT_GE(within, 30);  // At random, 20.
 }

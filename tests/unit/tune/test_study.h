@@ -7,11 +7,11 @@
 namespace gallop::tune {
 
 /// A study controlled by a test.
-struct ToldStudy {
+struct TestStudy {
   Study study;
 
-  explicit ToldStudy(StudySettings settings) : study(std::move(settings)) {}
-  ToldStudy(Space space, size_t objectives, size_t limits)
+  explicit TestStudy(StudySettings settings) : study(std::move(settings)) {}
+  TestStudy(Space space, size_t objectives, size_t limits)
       : study(settings_of(std::move(space), objectives, limits)) {}
 
   static StudySettings settings_of(Space space, size_t objectives = 1, size_t limits = 0) {
