@@ -159,8 +159,8 @@ void print_recipe_options(const CommandContext& command, const std::string& key)
   const std::string nearest = suggestion(key, known_keys(registries, common));
   throw UsageError(
       fmt::format("recipes have no section, family, member or option '{}'{} 'gallop recipes "
-                  "options' lists all, "
-                  "and 'gallop recipes options optimizer.adamw' those of one member",
+                  "options' lists all, and 'gallop recipes options optimizer.adamw' those of one "
+                  "member",
                   printable(key), nearest.empty() ? ";" : "; did you mean " + nearest + "?"));
 }
 

@@ -146,8 +146,7 @@ size_t count_cifar_records(std::string_view content, size_t label_bytes, const s
   if (content.empty() || content.size() % record != 0) {
     throw DataError(
         fmt::format("{}: {} bytes, which is not a multiple of the {} bytes of a record; the file "
-                    "is truncated or "
-                    "not of the binary version, get it again",
+                    "is truncated or not of the binary version, get it again",
                     name, content.size(), record));
   }
   return content.size() / record;

@@ -115,8 +115,9 @@ void list_tree(const fs::path& path, const std::string& name, std::vector<Folder
   }
   above.push_back(id);
   const std::vector<std::string> inner = folder.listing.folders;
-  for (const std::string& one : inner)
+  for (const std::string& one : inner) {
     list_tree(path, fmt::format("{}/{}", name, one), above, folders);
+  }
   above.pop_back();
 }
 
@@ -153,8 +154,7 @@ void refuse_ambiguous_folders(const fs::path& path, const std::vector<ClassFolde
   if (!only.listing.images.empty()) return;
   throw DataError(
       fmt::format("{}: the only class, with all images in folders inside of it ({}); the folders "
-                  "of the classes "
-                  "are expected in {}",
+                  "of the classes are expected in {}",
                   printable((path / only.name).string()),
                   join_names(without(only.listing.folders, {}), "and"), printable(path.string())));
 }

@@ -52,8 +52,7 @@ DataModuleRegistry built_in_data_modules() {
       .add("segmentation", "images with masks: a class for each pixel", open_segmentation)
       .add("table",
            "a table (CSV, JSON Lines or Parquet) of numbers, categories and dates, to predict any "
-           "of its "
-           "columns",
+           "of its columns",
            open_table)
       .add("csv", "a table of numbers: regression, classification or multi-label classification",
            open_csv)
