@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "gallop/base/permutation.h"
 #include "gallop/data/ordered_samples.h"
+#include "gallop/data/sample_order.h"
 #include "gallop/data/sampling.h"
 
 namespace gallop::data {
@@ -12,14 +12,13 @@ std::vector<int64_t> broken_samples(const Batch& batch, const Samples& samples,
                                     const LoaderConfig& config, int64_t seed) {
   std::vector<int64_t> indices;
   if (batch.skipped == 0) return indices;
-  const Permutation order(static_cast<uint64_t>(seed), static_cast<uint64_t>(batch.epoch),
-                          samples.size());
+  const Permutation order = order_of(samples, seed, batch.epoch);
   const std::vector<int64_t>& kept = batch.row_positions;
   const int64_t end = batch.whole_position + batch.whole_size * (config.part + 1) / config.parts;
   for (int64_t position = batch.position; position < end; ++position) {
     if (std::find(kept.begin(), kept.end(), position) != kept.end()) continue;
-    int64_t index = config.shuffle ? order(position) : position;
-    if (samples.has_own_order()) index = index_in_order(samples, batch.epoch, position);
+    const int64_t read = index_at(samples, config.shuffle, order, position);
+    const int64_t index = index_in_order(samples, batch.epoch, read);
     indices.push_back(drawn_index(unordered(samples), batch.epoch, index));
   }
   return indices;

@@ -12,12 +12,12 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
-#include "gallop/base/permutation.h"
 #include "gallop/base/thread_pool.h"
 #include "gallop/base/trace.h"
 #include "gallop/data/batch_slot.h"
 #include "gallop/data/batch_transform.h"
 #include "gallop/data/packing.h"
+#include "gallop/data/sample_order.h"
 
 namespace gallop::data {
 
@@ -72,8 +72,6 @@ struct Loader::Impl {
   void check(const LoaderState& start) const;
   int64_t batch_at(int64_t epoch, int64_t position) const;
   void begin_at(const LoaderState& start);
-  Permutation order_of(int64_t epoch) const;
-  int64_t index_at(int64_t position, const Permutation& order) const;
   void open(BatchSlot& slot);
   BatchRange next_range();
   std::optional<Chunk> claim();
@@ -239,20 +237,12 @@ BatchRange Loader::Impl::next_range() {
   return range;
 }
 
-Permutation Loader::Impl::order_of(int64_t epoch) const {
-  return {static_cast<uint64_t>(state.seed), static_cast<uint64_t>(epoch), samples.size()};
-}
-
-// The sample at a position.
-int64_t Loader::Impl::index_at(int64_t position, const Permutation& order) const {
-  return config.shuffle && !samples.has_own_order() ? order(position) : position;
-}
-
 // Prepares a slot for the next batch.
 void Loader::Impl::open(BatchSlot& slot) {
   slot.open(next_range());
   const BatchRange& range = slot.range;
-  auto sizes = samples.input_sizes(index_at(range.whole_position, order_of(range.epoch)));
+  auto sizes = samples.input_sizes(index_at(
+      samples, config.shuffle, order_of(samples, state.seed, range.epoch), range.whole_position));
   if (!sizes.empty()) slot.fields[samples.fields().input_index()].resize(std::move(sizes));
 }
 
@@ -275,7 +265,7 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
   Outcome outcome;
   BatchSlot& slot = *chunk.slot;
   const auto epoch = slot.range.epoch;
-  const Permutation order = order_of(epoch);
+  const Permutation order = order_of(samples, state.seed, epoch);
   std::vector<void*> rows(slot.fields.size());
   std::vector<int64_t> lengths(slot.fields.size());
   for (int64_t row = chunk.begin; row < chunk.end; ++row) {
@@ -285,7 +275,7 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
       rows[i] = slot.fields[i].row(row);
       if (slot.fields[i].is_ragged()) lengths[i] = samples.fields()[i].shape.sizes.front();
     }
-    const int64_t index = index_at(position, order);
+    const int64_t index = index_at(samples, config.shuffle, order, position);
     try {
       if (const auto& sizes = slot.fields[fields.input_index()].sizes;
           !sizes.empty() && samples.input_sizes(index) != sizes) {
