@@ -36,7 +36,7 @@
 #include "gallop/model/exported/sample_inputs.h"
 #include "gallop/optim/adam.h"
 #include "gallop/train/losses/elementwise.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/step.h"
 
 namespace {
 

@@ -54,6 +54,7 @@
 #include "gallop/optim/sgd.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/schedule/decays.h"
+#include "gallop/train/step/step.h"
 #include "gallop/train/trainer.h"
 #include "limit.h"
 

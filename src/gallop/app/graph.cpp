@@ -16,6 +16,7 @@
 #include "gallop/compile/graph_stages.h"
 #include "gallop/compile/graph_svg.h"
 #include "gallop/compile/graph_text.h"
+#include "gallop/train/step/step.h"
 
 namespace gallop::app {
 

@@ -8,7 +8,7 @@
 #include "gallop/parallel/zero.h"
 #include "gallop/precision/precision.h"
 #include "gallop/tensor/tensor_memory.h"
-#include "gallop/train/step_format.h"
+#include "gallop/train/step/format.h"
 
 namespace gallop::app {
 

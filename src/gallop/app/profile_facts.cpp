@@ -18,7 +18,7 @@
 #include "gallop/profile/eager_steps.h"
 #include "gallop/profile/profile_text.h"
 #include "gallop/train/gradient_order.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/step.h"
 
 namespace gallop::app {
 

@@ -16,6 +16,7 @@
 #include "gallop/data/device_loader.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
+#include "gallop/train/step/checks.h"
 
 namespace gallop::app {
 

@@ -17,8 +17,8 @@
 #include "gallop/data/data_module.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/train/evaluate.h"
-#include "gallop/train/step.h"
-#include "gallop/train/step_format.h"
+#include "gallop/train/step/config.h"
+#include "gallop/train/step/format.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::app {

@@ -14,6 +14,7 @@
 #include "gallop/base/memory.h"
 #include "gallop/base/text.h"
 #include "gallop/parallel/pipeline.h"
+#include "gallop/train/step/checks.h"
 
 namespace gallop::app {
 

@@ -10,6 +10,7 @@
 #include "gallop/train/bucket_choice.h"
 #include "gallop/train/gradient_order.h"
 #include "gallop/train/recompute_choice.h"
+#include "gallop/train/step/seed.h"
 
 namespace gallop::app {
 

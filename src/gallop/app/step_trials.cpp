@@ -13,7 +13,7 @@
 #include "gallop/base/temporary_folder.h"
 #include "gallop/train/measured_choice.h"
 #include "gallop/train/out_of_memory.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/step.h"
 
 namespace gallop::app {
 

@@ -9,6 +9,7 @@
 #include "gallop/data/device_loader.h"
 #include "gallop/parallel/model_averager.h"
 #include "gallop/train/measured_choice.h"
+#include "gallop/train/step/step.h"
 #include "gallop/train/trial_config.h"
 
 namespace gallop::train {

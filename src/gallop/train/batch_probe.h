@@ -8,7 +8,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/schedule/noise_scale.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/config.h"
 
 namespace gallop::train {
 

@@ -9,6 +9,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/parallel/ddp.h"
+#include "gallop/train/step/step.h"
 #include "gallop/train/tensor_snapshot.h"
 #include "gallop/train/trial_config.h"
 

@@ -10,7 +10,7 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/train/measured_choice.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/config.h"
 
 namespace gallop::train {
 

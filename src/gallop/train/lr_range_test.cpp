@@ -6,6 +6,7 @@
 
 #include "gallop/data/device_loader.h"
 #include "gallop/train/process_group.h"
+#include "gallop/train/step/step.h"
 #include "gallop/train/tensor_snapshot.h"
 #include "gallop/train/trial_config.h"
 

@@ -9,7 +9,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/schedule/lr_suggestion.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/config.h"
 
 namespace gallop::train {
 

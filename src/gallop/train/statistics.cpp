@@ -14,7 +14,8 @@
 #include "gallop/data/device_loader.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/train/inference_passes.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {

@@ -17,7 +17,7 @@
 #include "gallop/train/evaluate.h"
 #include "gallop/train/length.h"
 #include "gallop/train/observer.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/step.h"
 #include "gallop/train/train_config.h"
 
 namespace gallop::train {

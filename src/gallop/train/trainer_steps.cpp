@@ -8,6 +8,7 @@
 #include "gallop/base/trace.h"
 #include "gallop/data/broken_samples.h"
 #include "gallop/train/out_of_memory.h"
+#include "gallop/train/step/step.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "gallop/train/step.h"
+#include "gallop/train/step/config.h"
 
 namespace gallop::train {
 

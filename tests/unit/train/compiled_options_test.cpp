@@ -16,6 +16,8 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "unit/train/covering.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"

@@ -8,7 +8,8 @@
 #include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
 #include "gallop/model/mlp.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 

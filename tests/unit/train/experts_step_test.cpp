@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/data/text_samples.h"
+#include "gallop/train/step/step.h"
 #include "unit/parallel/ranks.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"

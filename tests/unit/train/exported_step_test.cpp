@@ -10,6 +10,8 @@
 
 #include "gallop/compile/passes.h"
 #include "gallop/tensor/safetensors.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "unit/train/exported_net.h"
 
 namespace gallop::train {

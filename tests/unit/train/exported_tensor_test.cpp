@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/train/step/step.h"
 #include "unit/base/error_of.h"
 #include "unit/train/exported_net.h"
 

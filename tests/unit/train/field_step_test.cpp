@@ -7,7 +7,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/losses/loss.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/step.h"
 #include "unit/config/component_of.h"
 
 namespace gallop::train {
@@ -58,6 +58,15 @@ TEST(FieldStep, BatchesKeepTheirFields) {
                InternalError);
   EXPECT_THROW(step.run({{"target", one.target}, {"input", one.input}}, 1, 0.1, false),
                InternalError);
+}
+
+TEST(FieldStep, FieldsBesidesTheTargetHaveAnyNamesAndTheTargetAnyPlace) {
+  Regression one;
+  TrainStep step(*one.model, *one.optimizer, {.loss = mse()});
+  const at::Tensor outputs = one.model->forward(one.input).detach();
+  const StepResult result = step.run(
+      {{"signal", one.input}, {"group", at::arange(10)}, {"target", one.target}}, 0, 0.1, false);
+  EXPECT_NEAR(result.tally.loss(), at::mse_loss(outputs, one.target).item<double>(), 1e-5);
 }
 
 TEST(Evaluate, ReportsTheLossOfNumbersForAnyBatches) {

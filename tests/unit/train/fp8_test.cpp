@@ -15,7 +15,9 @@
 #include "gallop/model/functional/fp8_linear.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
-#include "gallop/train/step_format.h"
+#include "gallop/train/step/format.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 

@@ -11,6 +11,8 @@
 #include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
 #include "gallop/model/mlp.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "unit/base/error_of.h"
 #include "unit/parallel/ranks.h"
 #include "unit/train/labeled.h"

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/model/mlp.h"
-#include "gallop/train/step_format.h"
+#include "gallop/train/step/format.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 

@@ -18,6 +18,7 @@
 #include "gallop/parallel/pipeline_schedule.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
+#include "gallop/train/step/step.h"
 #include "unit/base/error_of.h"
 #include "unit/train/compared_ranks.h"
 #include "unit/train/labeled.h"

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/model/mlp.h"
+#include "gallop/train/step/seed.h"
 #include "unit/train/covering.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"

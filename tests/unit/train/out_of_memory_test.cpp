@@ -17,6 +17,8 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "unit/train/labeled.h"
 #include "unit/train/limited_allocator.h"
 #include "unit/train/trainee.h"

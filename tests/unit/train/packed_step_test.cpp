@@ -5,6 +5,7 @@
 #include "gallop/data/loader.h"
 #include "gallop/model/gpt.h"
 #include "gallop/train/losses/loss.h"
+#include "gallop/train/step/step.h"
 #include "unit/data/random_texts.h"
 #include "unit/train/trainee.h"
 

@@ -29,6 +29,8 @@
 #include "gallop/train/loss.h"
 #include "gallop/train/memory_use.h"
 #include "gallop/train/recompute_choice.h"
+#include "gallop/train/step/seed.h"
+#include "gallop/train/step/step.h"
 #include "unit/train/covering.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"

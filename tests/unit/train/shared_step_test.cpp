@@ -14,6 +14,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "gallop/train/step/step.h"
 #include "unit/parallel/ranks.h"
 #include "unit/train/covering.h"
 #include "unit/train/labeled.h"

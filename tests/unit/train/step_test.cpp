@@ -1,4 +1,4 @@
-#include "gallop/train/step.h"
+#include "gallop/train/step/step.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -26,6 +26,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/train/step/seed.h"
 #include "unit/data/fake_accelerator.h"
 #include "unit/train/fake_operators.h"
 #include "unit/train/labeled.h"

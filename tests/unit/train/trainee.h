@@ -18,7 +18,7 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/step.h"
 #include "unit/config/component_of.h"
 #include "unit/optim/wrapped.h"
 

@@ -15,6 +15,7 @@
 #include "gallop/model/resnet.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
+#include "gallop/train/step/step.h"
 #include "unit/base/error_of.h"
 #include "unit/train/compared_ranks.h"
 #include "unit/train/deep_gpt.h"

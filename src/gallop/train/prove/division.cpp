@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gallop/train/dropout_seed.h"
+#include "gallop/train/step/seed.h"
 
 namespace gallop::train {
 

@@ -18,7 +18,9 @@
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/train/losses/members.h"
+#include "gallop/train/losses/shapes.h"
 #include "gallop/train/prove/block_outputs.h"
+#include "gallop/train/step/seed.h"
 
 namespace gallop::train {
 
@@ -167,8 +169,9 @@ std::vector<double> PlainStep::factors_of(const NamedTensors& batch) const {
     factors.push_back(own_weight * term.weight * inverse(term.loss->count(batch)));
   }
   if (config_.distill) {
-    factors.push_back(config_.distill->weight *
-                      inverse(distillation_count(batch[1].tensor, config_.loss->traits().ignored)));
+    factors.push_back(
+        config_.distill->weight *
+        inverse(distillation_count(field_of(batch, "target"), config_.loss->traits().ignored)));
   }
   return factors;
 }

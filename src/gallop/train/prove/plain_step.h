@@ -7,7 +7,7 @@
 
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/train/step.h"
+#include "gallop/train/step/config.h"
 
 namespace gallop::train {
 

@@ -1,4 +1,4 @@
-#include "gallop/train/pipeline_step.h"
+#include "gallop/train/step/pipeline.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,11 +1,12 @@
-// What a step cannot do with some losses, optimizers and strategies.
+#include "gallop/train/step/checks.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/train/step.h"
-#include "gallop/train/step_tensors.h"
+#include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/pipeline.h"
 
 namespace gallop::train {
 
@@ -20,6 +21,24 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
       "train.sam with a schedule-free optimizer: its average needs the gradients of its own "
       "weights, not those of perturbed weights; set train.sam to none, or use another optimizer");
 }
+
+void check_division(const StepConfig& config, const std::string& option) {
+  if (config.sam) {
+    throw UsageError(
+        fmt::format("train.sam with {}: perturbing the weights needs all gradients of the whole "
+                    "batch in every process, and each process has only those of its own shard; set "
+                    "train.sam to none, or use parallel.name=ddp",
+                    option));
+  }
+  if (config.clip_adaptive) {
+    throw UsageError(
+        fmt::format("train.clip_adaptive with {}: it clips whole rows of weights, and each process "
+                    "updates only parts of them; use train.clip_grad_norm, or parallel.name=ddp",
+                    option));
+  }
+}
+
+namespace {
 
 void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer) {
   if (config.skip_nonfinite || config.precision == precision::Precision::kFp16) {
@@ -67,22 +86,6 @@ void check_in_expert(const StepConfig& config) {
       "yet; set train.compile=false");
 }
 
-void check_division(const StepConfig& config, const std::string& option) {
-  if (config.sam) {
-    throw UsageError(
-        fmt::format("train.sam with {}: perturbing the weights needs all gradients of the whole "
-                    "batch in every process, and each process has only those of its own shard; set "
-                    "train.sam to none, or use parallel.name=ddp",
-                    option));
-  }
-  if (config.clip_adaptive) {
-    throw UsageError(
-        fmt::format("train.clip_adaptive with {}: it clips whole rows of weights, and each process "
-                    "updates only parts of them; use train.clip_grad_norm, or parallel.name=ddp",
-                    option));
-  }
-}
-
 void check_loss(const StepConfig& config) {
   const LossTraits traits = config.loss->traits();
   const auto is_varied = [&](ScheduledParameter value) {
@@ -106,6 +109,30 @@ void check_loss(const StepConfig& config) {
         !is_divided                ? "set train.gradient_accumulation to 1"
         : traits.needs_whole_batch ? "start one process, without parallel.name=deterministic"
                                    : "use parallel.name=ddp"));
+  }
+}
+
+}  // namespace
+
+void check_step(const StepConfig& config, const optim::Optimizer& optimizer) {
+  check_loss(config);
+  if (config.strategy == nullptr) return;
+  parallel::Strategy& strategy = *config.strategy;
+  if (strategy.shards() != nullptr) check_division(config, strategy.shards()->option());
+  if (strategy.averager() != nullptr) check_in_replicas(config, optimizer);
+  if (strategy.pipeline() != nullptr) check_in_pipeline(config);
+  if (strategy.forward_group() != nullptr) {
+    if (strategy.divides_forward_by_samples()) {
+      check_in_expert(config);
+    } else if (strategy.model_is_in_parts()) {
+      check_in_tensor(config);
+    }
+  }
+  if (strategy.batch_slices() > 0 && config.gradient_accumulation > 1) {
+    throw UsageError(fmt::format(
+        "train.gradient_accumulation with parallel.name=deterministic, which computes every batch "
+        "in {} parts as it is; set train.gradient_accumulation to 1",
+        strategy.batch_slices()));
   }
 }
 

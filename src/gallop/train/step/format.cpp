@@ -1,4 +1,4 @@
-#include "gallop/train/step_format.h"
+#include "gallop/train/step/format.h"
 
 #include <algorithm>
 #include <cmath>
