@@ -26,9 +26,10 @@ def program_and_python(words, statement, package):
     return arguments.program, arguments.python
 
 
-def run(command, folder, code=0):
+def run(command, folder, code=0, environment=None):
     """The output of a command; includes its error output if the expected exit code is not 0."""
-    result = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+    result = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False,
+                            env=os.environ | (environment or {}))
     if result.returncode != code:
         sys.exit(f"{command} ended with {result.returncode}\n{result.stdout}{result.stderr}")
     return result.stdout + (result.stderr if code else "")

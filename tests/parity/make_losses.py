@@ -1,6 +1,8 @@
 """Creates tests/fixtures/losses.safetensors: PyTorch's losses and their gradients for many options.
 
-Run with Python, torch==2.11.0 and safetensors==0.8.0: make_losses.py tests/fixtures
+Run with Python, torch==2.11.0 and safetensors==0.8.0: make_losses.py tests/fixtures [SEED]
+
+SEED draws the numbers (default: 1, with which the stored file is made).
 
 All in fp64. IN/KIND are the outputs and the fields of a batch ("logits", "target", "weight", ...); KIND|LOSS|OPTIONS is
 the mean loss [1], followed by its gradient with respect to the logits.
@@ -15,7 +17,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 N, C = 7, 5
-generator = torch.Generator().manual_seed(1)
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+generator = torch.Generator().manual_seed(SEED)
 
 
 def randn(*sizes):
@@ -205,12 +208,18 @@ CASES = [
      {"smooth": (1.0, 1e-3), "squared": (False, True), "include_background": (True, False)}),
     ("ctc", ctc, ["sequences", "lengths"], {"blank": (0,), "zero_infinity": (False, True)}),
     ("ctc", ctc, ["too-long"], {"blank": (0,), "zero_infinity": (True,)}),
+    ("ctc", ctc, ["last-blank"], {"blank": (C - 1,), "zero_infinity": (False, True)}),
+    ("ctc", ctc, ["middle-blank"], {"blank": (2,), "zero_infinity": (False, True)}),
 ]
 KINDS["all-of-image"] = {"logits": 2 * randn(3, C, 2, 4), "target": IMAGE}
 KINDS["column-of-three"] = {"logits": randn(N, 3), "target": randn(N)}
 KINDS["log-soft"] = {"logits": 2 * randn(N, C), "target": torch.log_softmax(randn(N, C), 1)}
 KINDS["column-of-two"] = {"logits": randn(N, 2), "target": randn(N)}
 KINDS["means-and-variances"] = {"logits": randn(N, 6), "target": 2 * randn(N, 3)}
+KINDS["last-blank"] = {"logits": 2 * randn(3, 9, C), "target": torch.tensor([[0, 2, 2, 3], [0, 1, -100, -100],
+                                                                             [3, 3, 0, -100]])}
+KINDS["middle-blank"] = {"logits": 2 * randn(3, 9, C), "target": torch.tensor([[1, 4, 4, 3], [0, 1, 0, -100],
+                                                                               [3, 3, -100, -100]])}
 
 
 def text_of(value):

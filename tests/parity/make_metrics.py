@@ -2,7 +2,9 @@
 """Creates tests/fixtures/metrics.json: metrics of predictions by scikit-learn.
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install scikit-learn
-    /tmp/venv/bin/python tests/parity/make_metrics.py tests/fixtures/metrics.json
+    /tmp/venv/bin/python tests/parity/make_metrics.py tests/fixtures/metrics.json [SEED]
+
+SEED draws the predictions (default: 7, with which the stored file is made).
 
 A case has a task, outputs (integers, to be divided by `scale`, so that they are exact everywhere and some are ties),
 targets, and the values of metrics by name and options. A per-class value is a list; null is undefined. Only metrics
@@ -228,7 +230,7 @@ def numbers_case(name, outputs, target, scale):
 
 
 def cases():
-    random = numpy.random.default_rng(7)
+    random = numpy.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else 7)
 
     def logits(*sizes, most=200):
         return random.integers(-most, most, sizes, endpoint=True)

@@ -4,7 +4,7 @@
 
 namespace gallop {
 
-/// The checkout's folder tests/fixtures.
+/// The checkout's folder tests/fixtures, or the folder that GALLOP_TEST_FIXTURES names.
 std::filesystem::path fixtures();
 
 /// A file in the folder of this program.
