@@ -74,12 +74,13 @@ benchmark: configure ## compare steps with PyTorch, time the first step and one 
 	benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
 	benchmarks/accuracy/run.py $(BUILD)/gallop --seeds 1 fashion-mnist
 
-lint: ## check format, layers, vocabulary and, with clang-tidy, the changes since tools/tidy.base
+lint: ## check format, layers, vocabulary, links and, with clang-tidy, the changes since tools/tidy.base
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)
 	tools/format --check
 	tools/check-layers
 	tools/check-vocabulary
+	tools/check-links
 	cmake --build build/release --target plugin_abi
 	tools/tidy -p build/release --changed
 
