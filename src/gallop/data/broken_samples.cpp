@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "gallop/data/ordered_samples.h"
 #include "gallop/data/sample_order.h"
-#include "gallop/data/sampling.h"
 
 namespace gallop::data {
 
@@ -17,15 +15,14 @@ std::vector<int64_t> broken_samples(const Batch& batch, const Samples& samples,
   const int64_t end = batch.whole_position + batch.whole_size * (config.part + 1) / config.parts;
   for (int64_t position = batch.position; position < end; ++position) {
     if (std::find(kept.begin(), kept.end(), position) != kept.end()) continue;
-    const int64_t read = index_at(samples, config.shuffle, order, position);
-    const int64_t index = index_in_order(samples, batch.epoch, read);
-    indices.push_back(drawn_index(unordered(samples), batch.epoch, index));
+    const int64_t index = index_at(samples, config.shuffle, order, position);
+    indices.push_back(samples.source_index(batch.epoch, index));
   }
   return indices;
 }
 
 std::string describe_broken(const Samples& samples, int64_t index) {
-  return undrawn(unordered(samples)).describe(index);
+  return samples.source().describe(index);
 }
 
 }  // namespace gallop::data

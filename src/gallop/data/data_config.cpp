@@ -175,6 +175,10 @@ int loader_threads(const DataConfig& config, int cores) {
   return config.threads < 0 ? std::max(1, cores) : static_cast<int>(config.threads);
 }
 
+int reader_threads(const DataConfig& config, int cores) {
+  return std::max(1, loader_threads(config, cores));
+}
+
 LoaderConfig training_loader(const DataConfig& config, int cores) {
   return {.batch = config.batch_size,
           .threads = loader_threads(config, cores),
@@ -209,7 +213,7 @@ ReadContext read_context(const DataConfig& config, int cores) {
   return {.path = config.path,
           .skip_broken = config.on_error == "skip",
           .orient = config.exif_orientation == "apply",
-          .threads = std::max(1, loader_threads(config, cores))};
+          .threads = reader_threads(config, cores)};
 }
 
 }  // namespace gallop::data

@@ -66,6 +66,8 @@ Holdout holdout_of(const DataConfig& config, uint64_t seed);
 
 /// The number of loader threads on a machine with `cores` cores.
 int loader_threads(const DataConfig& config, int cores);
+/// The number of threads that read data before training: those of the loader, but at least one.
+int reader_threads(const DataConfig& config, int cores);
 
 /// Loader settings for training, and for evaluation: in order, including the last incomplete
 /// batch.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/base/named_files.h"
 #include "gallop/config/component.h"
 #include "gallop/data/augment.h"
 #include "gallop/data/batch_plan.h"
@@ -65,6 +66,9 @@ class DataModule {
   bool excluded = false;           ///< The module has applied `data.exclude` by itself.
   std::vector<std::string> files;  ///< The files that were read, for the run's identity.
   std::vector<std::string> notes;  ///< Remarks for the user that are not errors.
+
+  /// Files that `files` name, such as the images of a table. None by default.
+  virtual std::vector<NamedFiles> named_files() const { return {}; }
 
   /// The split to evaluate on while training: validation, else test, else null.
   const Samples* evaluation() const { return validation ? validation.get() : test.get(); }

@@ -3,11 +3,7 @@
 namespace gallop::data {
 
 DataPaths paths_of(const DataModule& data) {
-  DataPaths paths{.paths = data.files};
-  if (const auto* const more = dynamic_cast<const NamesFiles*>(&data)) {
-    paths.named = more->named_files();
-  }
-  return paths;
+  return {.paths = data.files, .named = data.named_files()};
 }
 
 }  // namespace gallop::data

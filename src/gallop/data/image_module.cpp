@@ -8,7 +8,6 @@
 #include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
 #include "gallop/data/cached_images.h"
-#include "gallop/data/data_paths.h"
 #include "gallop/data/exclusion.h"
 #include "gallop/data/group_split.h"
 #include "gallop/data/image_samples.h"
@@ -39,14 +38,13 @@ std::string identity_of(const DataConfig& config, const ImageParts& parts,
   for (const std::string& name : excluded_names(config.exclude)) identity += "\n" + name;
   // The images may lie beside the files that name them.
   if (!parts.train->identity().empty()) {
-    identity +=
-        "\n" + content_key(*parts.train, std::max(1, loader_threads(config, options.cores)));
+    identity += "\n" + content_key(*parts.train, reader_threads(config, options.cores));
   }
   return gallop::identity_of(identity, {parts.files.begin(), parts.files.end()});
 }
 
 /// An image data set that owns everything its samples read.
-class ImageModule final : public DataModule, public NamesFiles {
+class ImageModule final : public DataModule {
  public:
   ImageModule(std::unique_ptr<ImageParts> parts, std::vector<NamedFiles> named_files,
               const DataContext& context)
@@ -149,7 +147,7 @@ class ImageModuleBuilder {
 
  private:
   bool resizes() const { return config_.image_size > 0; }
-  int threads() const { return std::max(1, loader_threads(config_, options_.cores)); }
+  int threads() const { return reader_threads(config_, options_.cores); }
 
   void fit_targets(const ImageSet& images) {
     for (int64_t target = 0; target < images.target_size(); ++target) {
@@ -224,7 +222,7 @@ class ImageModuleBuilder {
   }
 
   const DataConfig& config_;
-  const std::vector<std::string>& groups_;  // Of the training images, by a column.
+  const std::vector<std::string>& groups_;  // Groups of the training images, by a column.
   const AugmentationRegistry& augmentations_;
   const OpenOptions& options_;
   bool builds_samples_;
@@ -256,7 +254,7 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
                          .min_side = static_cast<int>(config.image_size),
                          .max_images = is_large ? kMeasuredLargeImages : kMeasuredImages,
                          .skip_broken = config.on_error == "skip",
-                         .threads = std::max(1, loader_threads(config, options.cores))},
+                         .threads = reader_threads(config, options.cores)},
                         identity(), options.cache_folder);
   return {statistics.means(), statistics.deviations()};
 }

@@ -22,7 +22,7 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
 /// The data module of image classification: resizes, caches, normalizes and augments images as the
 /// recipe's section `data` says. Throws UsageError if the options do not fit.
 /// `groups` has the group of each training image if `data.group` names a column of a table;
-/// `named_files` are those of NamesFiles.
+/// `named_files` are those of DataModule::named_files().
 std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
                                               const DataContext& context,
                                               const std::vector<std::string>& groups = {},

@@ -22,8 +22,10 @@ class OrderedSamples final : public Samples {
     return samples_->fill(order_->index(epoch, index), epoch, row, scratch);
   }
 
-  const Samples& unordered() const { return *samples_; }
-  const EpochOrder& order() const { return *order_; }
+  const Samples& source() const override { return samples_->source(); }
+  int64_t source_index(int64_t epoch, int64_t position) const override {
+    return samples_->source_index(epoch, order_->index(epoch, position));
+  }
 
  private:
   std::shared_ptr<const Samples> samples_;
@@ -45,16 +47,6 @@ void put_in_order(DataModule& module, std::shared_ptr<const EpochOrder> order) {
     module.unaugmented = std::make_unique<SharedSamples>(train);
   }
   module.train = std::make_unique<OrderedSamples>(train, std::move(order));
-}
-
-int64_t index_in_order(const Samples& samples, int64_t epoch, int64_t position) {
-  const auto* const ordered = dynamic_cast<const OrderedSamples*>(&samples);
-  return ordered != nullptr ? ordered->order().index(epoch, position) : position;
-}
-
-const Samples& unordered(const Samples& samples) {
-  const auto* const ordered = dynamic_cast<const OrderedSamples*>(&samples);
-  return ordered != nullptr ? ordered->unordered() : samples;
 }
 
 }  // namespace gallop::data

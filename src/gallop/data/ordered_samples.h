@@ -51,10 +51,4 @@ class EpochOrder {
 /// Replaces the training samples by the same in an order of their own (Samples::has_own_order()).
 void put_in_order(DataModule& module, std::shared_ptr<const EpochOrder> order);
 
-/// The index, before put_in_order(), of the sample at a position of an epoch; the position itself
-/// for samples in another order of their own.
-int64_t index_in_order(const Samples& samples, int64_t epoch, int64_t position);
-/// The samples that put_in_order() has put in order; others are returned unchanged.
-const Samples& unordered(const Samples& samples);
-
 }  // namespace gallop::data

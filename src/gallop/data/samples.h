@@ -117,6 +117,10 @@ class Samples {
   /// Field::shape; empty if all inputs have those of Field::shape. Evaluations put samples of equal
   /// sizes into a batch. Training samples must all have one size.
   virtual std::vector<int64_t> input_sizes(int64_t /*index*/) const { return {}; }
+  /// If these are other samples, drawn or put in order: those samples, and the index that one of
+  /// them has there. The same samples and index for all others.
+  virtual const Samples& source() const { return *this; }
+  virtual int64_t source_index(int64_t /*epoch*/, int64_t index) const { return index; }
   /// A name by which the user can find a sample: a path, "line 17 of houses.csv".
   virtual std::string describe(int64_t index) const;
   /// Creates the buffers of one thread. By default there are none.

@@ -48,10 +48,10 @@ class DrawnSamples final : public Samples {
     return samples_.fill(drawn, number, row, scratch);
   }
 
-  const Samples& undrawn() const { return samples_; }
-  int64_t drawn_index(int64_t epoch, int64_t draw) const {
+  const Samples& source() const override { return samples_.source(); }
+  int64_t source_index(int64_t epoch, int64_t draw) const override {
     Philox random = random_of(epoch, draw);
-    return table_.draw(random);
+    return samples_.source_index(epoch, table_.draw(random));
   }
 
  private:
@@ -268,16 +268,6 @@ void draw_training_samples(DataModule& module, const SamplingConfig& config, uin
   const int64_t draws = config.draws > 0 ? config.draws : drawn.size();
   module.train =
       std::make_unique<DrawnSamples>(std::move(owned), drawn, std::move(table), draws, seed);
-}
-
-const Samples& undrawn(const Samples& samples) {
-  const auto* const drawn = dynamic_cast<const DrawnSamples*>(&samples);
-  return drawn != nullptr ? drawn->undrawn() : samples;
-}
-
-int64_t drawn_index(const Samples& samples, int64_t epoch, int64_t draw) {
-  const auto* const drawn = dynamic_cast<const DrawnSamples*>(&samples);
-  return drawn != nullptr ? drawn->drawn_index(epoch, draw) : draw;
 }
 
 at::Tensor some_targets(const Samples& samples, int64_t most) {

@@ -35,11 +35,6 @@ void check(const SamplingConfig& config);
 /// UsageError if samples have no classes or weights, DataError if weights are invalid.
 void draw_training_samples(DataModule& module, const SamplingConfig& config, uint64_t seed);
 
-/// The samples from which draw_training_samples() draws, and the index of the one that an epoch has
-/// at a draw; other samples and indices are returned unchanged.
-const Samples& undrawn(const Samples& samples);
-int64_t drawn_index(const Samples& samples, int64_t epoch, int64_t draw);
-
 /// The class label of each sample, read as cheaply as the samples allow. Throws UsageError if
 /// targets are not one class label for each sample.
 std::vector<int64_t> class_labels(const Samples& samples, int64_t classes);

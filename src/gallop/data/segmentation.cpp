@@ -376,7 +376,7 @@ class SegmentationModule final : public DataModule {
       throw UsageError(
           "data.in_memory=yes is for images with a class or numbers as targets; omit it");
     }
-    choose_classes(std::max(1, loader_threads(all, context.options.cores)));
+    choose_classes(reader_threads(all, context.options.cores));
     const ImageShape shape = shape_for(all);
     const Normalization normalization = normalization_of(
         all, *images_[0], shape, [&] { return identity(); }, context.options);

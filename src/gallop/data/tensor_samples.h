@@ -41,6 +41,10 @@ class SharedSamples final : public Samples {
   std::vector<int64_t> input_sizes(int64_t index) const override {
     return samples_->input_sizes(index);
   }
+  const Samples& source() const override { return samples_->source(); }
+  int64_t source_index(int64_t epoch, int64_t index) const override {
+    return samples_->source_index(epoch, index);
+  }
   std::string describe(int64_t index) const override { return samples_->describe(index); }
   std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "gallop/data/text_samples.h"
+#include "gallop/train/metrics/add_counts.h"
 #include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
 
@@ -64,15 +65,15 @@ Added of_labels(const Predictions& batch, const MetricTask& task) {
 void ClassCounts::add(const Predictions& batch) {
   const Added added =
       task_.has_classes() ? of_classes(batch, task_.classes) : of_labels(batch, task_);
-  counts_ = counts_.defined() ? counts_.add(added.counts) : added.counts;
-  totals_ = totals_.defined() ? totals_.add(added.totals) : added.totals;
+  add_counts(counts_, added.counts);
+  add_counts(totals_, added.totals);
 }
 
 void ClassCounts::merge(const MetricState& other) {
   const auto& more = dynamic_cast<const ClassCounts&>(other);
   if (!more.counts_.defined()) return;
-  counts_ = counts_.defined() ? counts_.add(more.counts_.to(counts_.device())) : more.counts_;
-  totals_ = totals_.defined() ? totals_.add(more.totals_.to(totals_.device())) : more.totals_;
+  add_counts(counts_, more.counts_);
+  add_counts(totals_, more.totals_);
 }
 
 ClassCounts::Numbers ClassCounts::numbers() const {

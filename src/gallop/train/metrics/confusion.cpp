@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "gallop/data/text_samples.h"
+#include "gallop/train/metrics/add_counts.h"
 #include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
 
@@ -88,13 +89,13 @@ void ConfusionCounts::add(const Predictions& batch) {
   const at::Tensor indices = cells_of(batch, task_, cells());
   const at::Tensor added = at::zeros({cells() + 1}, indices.options());
   added.scatter_add_(0, indices, at::ones_like(indices));
-  counts_ = counts_.defined() ? counts_.add(added) : added;
+  add_counts(counts_, added);
 }
 
 void ConfusionCounts::merge(const MetricState& other) {
   const auto& more = dynamic_cast<const ConfusionCounts&>(other);
   if (!more.counts_.defined()) return;
-  counts_ = counts_.defined() ? counts_.add(more.counts_.to(counts_.device())) : more.counts_;
+  add_counts(counts_, more.counts_);
 }
 
 std::vector<int64_t> ConfusionCounts::counts() const {

@@ -10,6 +10,7 @@
 
 #include "gallop/data/text_samples.h"
 #include "gallop/train/loss.h"
+#include "gallop/train/metrics/add_counts.h"
 #include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
 
@@ -51,11 +52,11 @@ class HitsState final : public MetricState {
   void add(const Predictions& batch) override {
     const auto [logits, target] = class_rows(batch);
     const at::Tensor counted = target.ne(data::kIgnoredTarget);
-    sum(at::stack({hits_among(logits, target, k_).sum(), counted.sum()}));
+    add_counts(counts_, at::stack({hits_among(logits, target, k_).sum(), counted.sum()}));
   }
   void merge(const MetricState& other) override {
     const auto& more = dynamic_cast<const HitsState&>(other);
-    if (more.counts_.defined()) sum(more.counts_);
+    if (more.counts_.defined()) add_counts(counts_, more.counts_);
   }
   std::string to_bytes() const override {
     BytesWriter writer;
@@ -76,10 +77,6 @@ class HitsState final : public MetricState {
   }
 
  private:
-  void sum(const at::Tensor& more) {
-    counts_ = counts_.defined() ? counts_.add(more.to(counts_.device())) : more;
-  }
-
   int64_t k_;
   at::Tensor counts_;
 };
