@@ -52,6 +52,17 @@ int64_t batch_lengths(const data::Samples& samples) {
   return is_ragged ? data::kBatchLengths : 1;
 }
 
+// Data of plug-ins may have such labels; those of built-in data are classes or kIgnoredTarget.
+std::string ignored_label_note(const train::Loss& loss, int64_t classes) {
+  const int64_t ignored = loss.traits().ignored;
+  if (ignored == data::kIgnoredTarget || classes == 0) return {};
+  if (0 <= ignored && ignored < classes) return {};
+  return fmt::format(
+      "train.loss.ignore_index is {}, and the classes are 0 to {}: it has an effect only if the "
+      "data have targets of this value; omit it for the default, {}",
+      ignored, classes - 1, data::kIgnoredTarget);
+}
+
 // Sampling and weights both correct for the sizes of classes.
 std::string balancing_note(const data::SamplingConfig& sampling, const train::Loss& loss) {
   const NamedTensors tensors = loss.tensors();
@@ -127,6 +138,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
                                          metric_task(inputs(), registries().tasks));
   build_schedules();
   const model::Task shape = model_task(inputs(), registries().tasks);
+  print_warning(ignored_label_note(*loss_, shape.classes));
   views_ = train::test_views(recipe().evaluate, shape);
   build_first_model(shape, resumed.folder);
   require_layers();

@@ -232,6 +232,9 @@ std::string Session::why_not_resized() const {
 
 // Inputs of other sizes than those of the task.
 void Session::require_sizes() {
+  train::check(recipe().train.progressive_resizing);
+  train::check(recipe().train.seq_length_warmup);
+  train::check(recipe().train.rampup_batch_size);
   require_rectangles(recipe(), data_->evaluation(), *model_);
   const auto& resizing = recipe().train.progressive_resizing;
   if (resizing.initial_scale < 1) {

@@ -1,5 +1,7 @@
 #include "gallop/data/text_module.h"
 
+#include <fmt/format.h>
+
 #include "gallop/base/error.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/masked_text.h"
@@ -28,7 +30,13 @@ class TextModule final : public DataModule {
     for (const std::string& token : parts_->train->vocabulary) {
       signature.vocabulary.push_back(to_hex(token));
     }
-    if (signature.task == "masked-lm") {
+    if (is_masked()) {
+      if (config.eval_stride != 0) {
+        notes.push_back(fmt::format(
+            "data.eval_stride is {}, and has no effect on masked-lm, which predicts from both "
+            "sides; set it to 0",
+            config.eval_stride));
+      }
       signature.mask_token = to_hex(kMaskToken);
       signature.vocabulary.push_back(signature.mask_token);
     }

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
 
 namespace gallop::train {
 
@@ -24,7 +28,38 @@ int64_t in_units(double size, int64_t unit, int64_t full) {
   return std::min(full, std::max<int64_t>(1, units) * unit);
 }
 
+void require_default(bool is_default, const std::string& option, const std::string& remedy) {
+  if (is_default) return;
+  throw UsageError(fmt::format("train.{} has no effect: set train.{}, or omit it", option, remedy));
+}
+
 }  // namespace
+
+void check(const ProgressiveResizingConfig& config) {
+  if (config.initial_scale < 1) return;
+  const ProgressiveResizingConfig none;
+  const std::string section = "progressive_resizing.", remedy = section + "initial_scale below 1";
+  require_default(config.delay_fraction == none.delay_fraction, section + "delay_fraction", remedy);
+  require_default(config.finetune_fraction == none.finetune_fraction, section + "finetune_fraction",
+                  remedy);
+  require_default(config.size_increment == none.size_increment, section + "size_increment", remedy);
+}
+
+void check(const SeqLengthWarmupConfig& config) {
+  if (config.duration > 0) return;
+  const SeqLengthWarmupConfig none;
+  const std::string section = "seq_length_warmup.", remedy = section + "duration above 0";
+  require_default(config.min_seq_length == none.min_seq_length, section + "min_seq_length", remedy);
+  require_default(config.step_size == none.step_size, section + "step_size", remedy);
+}
+
+void check(const RampupBatchSizeConfig& config) {
+  if (config.start > 0) return;
+  const RampupBatchSizeConfig none;
+  const std::string section = "rampup_batch_size.", remedy = section + "start above 0";
+  require_default(config.increment == none.increment, section + "increment", remedy);
+  require_default(config.duration == none.duration, section + "duration", remedy);
+}
 
 void visit(config::Visitor& visitor, ProgressiveResizingConfig& config) {
   visitor.field({.name = "initial_scale",

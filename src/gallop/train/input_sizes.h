@@ -37,6 +37,11 @@ void visit(config::Visitor& visitor, ProgressiveResizingConfig& config);
 void visit(config::Visitor& visitor, SeqLengthWarmupConfig& config);
 void visit(config::Visitor& visitor, RampupBatchSizeConfig& config);
 
+/// Throws UsageError for options that have no effect, as the config disables what they belong to.
+void check(const ProgressiveResizingConfig& config);
+void check(const SeqLengthWarmupConfig& config);
+void check(const RampupBatchSizeConfig& config);
+
 /// The length of a side of images whose full length is `full`, at `progress` of the run.
 int64_t side_at(const ProgressiveResizingConfig& config, int64_t full, double progress);
 /// The maximum number of tokens of a row of at most `context`, at `progress` of the run.

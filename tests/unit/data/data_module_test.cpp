@@ -134,7 +134,7 @@ TEST_F(DataModuleTest, NormalizesByTheTrainingDataAllParts) {
   EXPECT_NEAR(squares / (60 * 432), 1, 1e-4);
 }
 
-TEST_F(DataModuleTest, NormalizesAsTold) {
+TEST_F(DataModuleTest, NormalizesWithGivenMeanAndStd) {
   config.normalize = "none";
   EXPECT_EQ(build(flowers())->signature.deviation, (std::vector<double>{1, 1, 1}));
   config.normalize = "imagenet";
@@ -402,6 +402,18 @@ TEST_F(DataModuleTest, OpensText) {
   EXPECT_EQ(data->evaluation(), data->validation.get());
   EXPECT_EQ(data->signature.vocabulary, (std::vector<std::string>{"61", "62"}));
   EXPECT_EQ(data->signature.task, "causal-lm");
+}
+
+TEST_F(DataModuleTest, NotesAStrideThatMaskedTokensDoNotUse) {
+  config.context = 16;
+  config.eval_stride = 4;
+  EXPECT_TRUE(build(story())->notes.empty());
+  config.task = "masked-lm";
+  EXPECT_EQ(build(story())->notes,
+            std::vector<std::string>{"data.eval_stride is 4, and has no effect on masked-lm, which "
+                                     "predicts from both sides; set it to 0"});
+  config.eval_stride = 0;
+  EXPECT_TRUE(build(story())->notes.empty());
 }
 
 TEST_F(DataModuleTest, RefusesWhatDoesNotFitTheData) {

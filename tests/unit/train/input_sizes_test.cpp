@@ -1,12 +1,15 @@
 #include "gallop/train/input_sizes.h"
 
 #include <set>
+#include <string>
 
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
 
 namespace gallop::train {
 namespace {
@@ -28,6 +31,38 @@ std::vector<int64_t> lengths(const SeqLengthWarmupConfig& config, int64_t contex
 }
 
 using Sizes = std::vector<int64_t>;
+
+template <typename Config>
+std::string error_of(const Config& config) {
+  try {
+    check(config);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(InputSizes, RejectOptionsWithoutEffect) {
+  EXPECT_EQ(error_of(ProgressiveResizingConfig{.delay_fraction = 0.3}),
+            "train.progressive_resizing.delay_fraction has no effect: set "
+            "train.progressive_resizing.initial_scale below 1, or omit it");
+  EXPECT_NE(error_of(ProgressiveResizingConfig{.finetune_fraction = 0}), "");
+  EXPECT_NE(error_of(ProgressiveResizingConfig{.size_increment = 8}), "");
+  EXPECT_EQ(error_of(ProgressiveResizingConfig{.initial_scale = 0.5, .size_increment = 8}), "");
+  EXPECT_EQ(error_of(ProgressiveResizingConfig{}), "");
+  EXPECT_EQ(error_of(SeqLengthWarmupConfig{.min_seq_length = 8}),
+            "train.seq_length_warmup.min_seq_length has no effect: set "
+            "train.seq_length_warmup.duration above 0, or omit it");
+  EXPECT_NE(error_of(SeqLengthWarmupConfig{.step_size = 8}), "");
+  EXPECT_EQ(error_of(SeqLengthWarmupConfig{.duration = 0.5, .step_size = 8}), "");
+  EXPECT_EQ(error_of(SeqLengthWarmupConfig{}), "");
+  EXPECT_EQ(error_of(RampupBatchSizeConfig{.increment = 4}),
+            "train.rampup_batch_size.increment has no effect: set train.rampup_batch_size.start "
+            "above 0, or omit it");
+  EXPECT_NE(error_of(RampupBatchSizeConfig{.duration = 0.2}), "");
+  EXPECT_EQ(error_of(RampupBatchSizeConfig{.start = 4, .increment = 4}), "");
+  EXPECT_EQ(error_of(RampupBatchSizeConfig{}), "");
+}
 
 TEST(ProgressiveResizing, GrowsBetweenItsFractions) {
   EXPECT_EQ(sides({}, 224), Sizes(11, 224));
