@@ -13,11 +13,6 @@ void throw_device_error(const fs::path& path, std::string_view what) {
   throw DeviceError(fmt::format("{}: {}", printable(path.string()), what));
 }
 
-void throw_device_error(const fs::path& path, std::string_view action, int error) {
-  throw_device_error(path,
-                     fmt::format("cannot {}: {}", action, std::generic_category().message(error)));
-}
-
 void check_machine_error(const fs::path& path, std::string_view action, int error) {
   const char* remedy = "";
   switch (error) {
@@ -30,6 +25,12 @@ void check_machine_error(const fs::path& path, std::string_view action, int erro
   }
   throw_device_error(
       path, fmt::format("cannot {}: {}{}", action, std::generic_category().message(error), remedy));
+}
+
+void throw_device_error(const fs::path& path, std::string_view action, int error) {
+  check_machine_error(path, action, error);
+  throw_device_error(path,
+                     fmt::format("cannot {}: {}", action, std::generic_category().message(error)));
 }
 
 void throw_read_error(const fs::path& path, std::string_view action, int error) {

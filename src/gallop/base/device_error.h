@@ -9,7 +9,8 @@ namespace gallop {
 
 /// Throws DeviceError: "PATH: WHAT".
 [[noreturn]] void throw_device_error(const fs::path& path, std::string_view what);
-/// Throws DeviceError: "PATH: cannot ACTION: REASON", with the reason of the errno value.
+/// Throws DeviceError: "PATH: cannot ACTION: REASON", with the reason of the errno value, and the
+/// remedy if it is about the machine.
 [[noreturn]] void throw_device_error(const fs::path& path, std::string_view action, int error);
 
 /// Throws DeviceError if the errno value is about the machine, as too many open files or a failing
