@@ -67,7 +67,7 @@ def main():
             file.write(RECIPE)
         run([python, "-c", EXPORT, *folders], folder)
         run([program, "train", "net.yaml", "--quiet"], folder)
-        wanted = json.loads(run([program, "evaluate", "net-1", "--part", "test", "--checkpoint", "best", "--json"], folder))["loss"]
+        wanted = json.loads(run([program, "evaluate", "net-1", "--split", "test", "--checkpoint", "best", "--json"], folder))["loss"]
         found = json.loads(run([python, "-c", LOAD, *folders], folder))
         expect("the archive has the model's weights", found["equal"], True)
         if abs(found["loaded"] - wanted) > 1e-6 or abs(found["before"] - wanted) < 0.1:

@@ -34,6 +34,11 @@ constexpr double kPlainInterval = 10;
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
+std::string skipped_text(int64_t samples) {
+  return fmt::format("{} broken {} skipped", format_count(samples),
+                     samples == 1 ? "sample" : "samples");
+}
+
 std::string step_text(const StepEvent& event, const ConsoleLabels& labels,
                       std::optional<double> accuracy) {
   std::string text = fmt::format("epoch {:.2f}  step {}/{}  loss {}", event.epoch, event.step,
@@ -44,10 +49,11 @@ std::string step_text(const StepEvent& event, const ConsoleLabels& labels,
                                                 static_cast<double>(labels.items_per_sample))),
                       labels.item, 100 * event.wait_share, format_duration(event.seconds_left));
   if (event.skipped_updates > 0) {
-    text += fmt::format("  {} updates skipped", format_count(event.skipped_updates));
+    text += fmt::format("  {} {} skipped", format_count(event.skipped_updates),
+                        event.skipped_updates == 1 ? "update" : "updates");
   }
   if (event.skipped_samples > 0) {
-    text += fmt::format("  {} broken samples skipped", format_count(event.skipped_samples));
+    text += "  " + skipped_text(event.skipped_samples);
   }
   return text;
 }
@@ -67,7 +73,7 @@ std::string evaluation_text(const EvaluationEvent& event, const ConsoleLabels& l
     text += fmt::format("  one view {}", percent(one->accuracy()));
   }
   if (event.evaluation.skipped > 0) {
-    text += fmt::format("  {} broken samples skipped", format_count(event.evaluation.skipped));
+    text += "  " + skipped_text(event.evaluation.skipped);
   }
   text += fmt::format("  ({})", format_duration(event.evaluation.seconds));
   return text + (event.best ? "  best so far" : "");
@@ -263,7 +269,8 @@ class JsonConsole final : public train::Observer {
  private:
   nlohmann::ordered_json evaluation(const EvaluationEvent& event) const {
     const auto& tally = event.evaluation.tally;
-    nlohmann::ordered_json object{{"part", labels_.part},
+    nlohmann::ordered_json object{{"split", labels_.part},
+                                  {"part", labels_.part},
                                   {"step", event.step},
                                   {"epoch", event.epoch},
                                   {"loss", tally.loss()}};

@@ -20,6 +20,7 @@
 #include "gallop/app/print.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/split_option.h"
 #include "gallop/app/trained_model.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
@@ -111,14 +112,17 @@ using Runs = std::vector<TrainedModel>;
 
 void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
   for (size_t i = 0; i < runs.size(); ++i) {
-    nlohmann::ordered_json object{
-        {"run", runs[i].folder.string()}, {"step", runs[i].step()}, {"part", part.name}};
+    nlohmann::ordered_json object{{"run", runs[i].folder.string()},
+                                  {"step", runs[i].step()},
+                                  {"split", part.name},
+                                  {"part", part.name}};
     object.update(numbers_of(part, evaluation.each[i]));
     if (runs.size() == 1) object["seconds"] = evaluation.ensemble.seconds;
     fmt::print("{}\n", json_line(object));
   }
   if (runs.size() == 1) return;
-  nlohmann::ordered_json object{{"ensemble", runs.size()}, {"part", part.name}};
+  nlohmann::ordered_json object{
+      {"ensemble", runs.size()}, {"split", part.name}, {"part", part.name}};
   object.update(numbers_of(part, evaluation.ensemble));
   object["seconds"] = evaluation.ensemble.seconds;
   fmt::print("{}\n", json_line(object));
@@ -246,7 +250,7 @@ std::vector<train::Member> move_to(c10::Device device, const Runs& runs) {
 }
 
 struct EvaluateArguments {
-  std::string runs_folder = "runs", part;
+  std::string runs_folder = "runs", split;
   std::vector<std::string> names, checkpoints = {"best"}, metrics;
   std::vector<Override> overrides;
   bool reports = false, json = false;
@@ -271,12 +275,12 @@ bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
   CLI::App parser(
       "Evaluate trained models on the data of their recipe or on other data of the same kind; "
       "several models also as an ensemble (mean of probabilities).\n\n"
-      "Example: gallop evaluate fashion-mnist-1 --part test",
+      "Example: gallop evaluate fashion-mnist-1 --split test",
       "gallop evaluate");
   std::string other_data;
   parser.add_option("RUN", arguments.names, "run names or folders, or checkpoint folders");
   parser.add_option("--data", other_data, "other data instead of the recipe's data.path");
-  parser.add_option("--part", arguments.part, "validation or test");
+  add_split_option(parser, arguments.split, "validation or test");
   parser
       .add_option("--checkpoint", arguments.checkpoints,
                   "checkpoint: best, latest, a step number or snapshots; may be repeated")
@@ -333,7 +337,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   if (parsed.has_other_data) {
     for (const std::string& note : data->notes) print_error("gallop: note: {}\n", printable(note));
   }
-  const Part part = choose_part(*data, parsed.part);
+  const Part part = choose_part(*data, parsed.split);
   for (const TrainedModel& run : runs) {
     require_rectangles(run.recipe.recipe, part.samples, *run.model);
   }

@@ -27,7 +27,7 @@ data::Part chosen_part(const data::DataModule& data, const std::string& word,
   if (word.empty()) return data.validation ? data::Part::kValidation : data::Part::kTest;
   if (const auto part = data::part_of_word(word)) return *part;
   throw UsageError(
-      fmt::format("--part must be train, validation or test, not '{}'; {} has these splits",
+      fmt::format("--split must be train, validation or test, not '{}'; {} has these splits",
                   printable(word), folder.string()));
 }
 

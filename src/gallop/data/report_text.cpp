@@ -45,7 +45,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string images_text(const DataReport& report) {
-  std::vector<std::vector<std::string>> parts{{"part", "images", "height x width", "broken"}};
+  std::vector<std::vector<std::string>> parts{{"split", "images", "height x width", "broken"}};
   std::vector<std::vector<std::string>> classes{{"class"}};
   for (const ImagePartReport& part : report.images) {
     parts.push_back(
@@ -64,7 +64,7 @@ std::string images_text(const DataReport& report) {
 
 std::string texts_text(const DataReport& report) {
   const bool counts_samples = !report.text_samples.empty();
-  std::vector<std::vector<std::string>> parts{{"part"}};
+  std::vector<std::vector<std::string>> parts{{"split"}};
   if (counts_samples) parts.front().push_back(report.text_samples);
   parts.front().emplace_back("tokens");
   for (size_t i = 0; i < report.texts.size(); ++i) {
@@ -89,7 +89,7 @@ std::string texts_text(const DataReport& report) {
 }
 
 std::string others_text(const DataReport& report) {
-  std::vector<std::vector<std::string>> splits{{"part", "samples"}};
+  std::vector<std::vector<std::string>> splits{{"split", "samples"}};
   for (const SplitReport& split : report.others) {
     splits.push_back({split.name, format_count(split.samples)});
   }
@@ -144,9 +144,11 @@ std::string to_text(const DataReport& report) {
 }
 
 std::string to_json(const DataReport& report) {
+  // "part" is the deprecated name of "split", for programs that read it.
   nlohmann::ordered_json json;
   for (const ImagePartReport& part : report.images) {
-    json["images"].push_back({{"part", part.name},
+    json["images"].push_back({{"split", part.name},
+                              {"part", part.name},
                               {"images", part.images},
                               {"class_counts", part.class_counts},
                               {"height", {part.min_height, part.max_height}},
@@ -163,14 +165,15 @@ std::string to_json(const DataReport& report) {
     json["empty_classes"] = report.empty_classes;
   }
   for (const TextPartReport& part : report.texts) {
-    json["texts"].push_back({{"part", part.name}, {"tokens", part.tokens}});
+    json["texts"].push_back({{"split", part.name}, {"part", part.name}, {"tokens", part.tokens}});
   }
   if (!report.texts.empty()) json["vocabulary"] = report.vocabulary;
   if (!report.others.empty() && !report.class_names.empty()) {
     json["class_names"] = report.class_names;
   }
   for (const SplitReport& split : report.others) {
-    json["splits"].push_back({{"part", split.name}, {"samples", split.samples}});
+    json["splits"].push_back(
+        {{"split", split.name}, {"part", split.name}, {"samples", split.samples}});
   }
   json["skipped"] = nlohmann::json::array();
   for (const SkipCount& skipped : report.skipped) {

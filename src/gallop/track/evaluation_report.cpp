@@ -131,6 +131,7 @@ void write_evaluation_report(const fs::path& folder, const EvaluationReport& rep
   }
   const Json json{{"runs", report.runs},
                   {"step", report.step},
+                  {"split", report.part},
                   {"part", report.part},
                   {"samples", report.samples},
                   {"targets", report.targets},

@@ -319,7 +319,7 @@ TEST(DataQuality, IsTextAndJson) {
                        "  -> data.on_error: skip\n"));
   const auto json = nlohmann::json::parse(to_json(quality));
   EXPECT_EQ(json["splits"]["train"], 1200);
-  EXPECT_EQ(json["findings"][2]["groups"][0][0]["part"], "test");
+  EXPECT_EQ(json["findings"][2]["groups"][0][0]["split"], "test");
   EXPECT_EQ(json["findings"][2]["exclude"][0], "a\n.jpg");
 }
 

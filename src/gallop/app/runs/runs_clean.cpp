@@ -18,6 +18,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/split_option.h"
 #include "gallop/base/text.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/quality/data_quality.h"
@@ -35,11 +36,11 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kShown = 20;      // Errors in the terminal.
 constexpr size_t kPictured = 120;  // Errors with pictures.
 constexpr int kPictureSide = 128;
-constexpr size_t kPairs = 10;  // Of given and true labels.
+constexpr size_t kPairs = 10;  // Pairs of given and true labels.
 
 struct Arguments {
   WhichRuns which;
-  std::string checkpoint = "best", part, rank = "self-confidence", filter = "prune-by-noise-rate",
+  std::string checkpoint = "best", split, rank = "self-confidence", filter = "prune-by-noise-rate",
               report, json_file;
   int64_t limit = 0;
   bool writes_json = false;
@@ -58,8 +59,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       "gallop runs clean");
   arguments.which.add_to(parser, /*several=*/true);
   parser.add_option("--checkpoint", arguments.checkpoint, "best, latest or a step number");
-  parser.add_option("--part", arguments.part,
-                    "split to examine: train, validation or test; validation by default");
+  add_split_option(parser, arguments.split,
+                   "split to examine: train, validation or test; validation by default");
   parser
       .add_option("--rank", arguments.rank,
                   "order of the list: self-confidence (probability of the given label) or "
@@ -257,6 +258,7 @@ std::string json_of(const Cleaned& cleaned, const std::vector<PredictedSplit>& s
   }
   for (const LabelError& error : cleaned.errors) {
     errors.push_back({{"name", error.name},
+                      {"split", data::kPartNames[static_cast<size_t>(error.sample.split->part)]},
                       {"part", data::kPartNames[static_cast<size_t>(error.sample.split->part)]},
                       {"given", cleaned.classes[static_cast<size_t>(error.given)]},
                       {"predicted", cleaned.classes[static_cast<size_t>(error.predicted)]},
@@ -336,7 +338,7 @@ ExitCode runs_clean(const CommandContext& command, const std::vector<std::string
   const SignalGuard signals(stop);
   const Registries& registries = command.registries();
   std::vector<fs::path> folders = parsed.which.find();
-  if (folders.size() == 1 && parsed.part.empty()) {
+  if (folders.size() == 1 && parsed.split.empty()) {
     for (fs::path& folder : other_folds(registries, folders.front())) {
       folders.push_back(std::move(folder));
     }
@@ -344,7 +346,7 @@ ExitCode runs_clean(const CommandContext& command, const std::vector<std::string
   std::vector<PredictedSplit> splits;
   for (const fs::path& folder : folders) {
     splits.push_back(open_predicted_split(registries, parsed.which.runs, folder.string(),
-                                          parsed.checkpoint, parsed.part));
+                                          parsed.checkpoint, parsed.split));
   }
   check_different(splits);
   const bool is_of_run = parsed.report.empty();

@@ -154,6 +154,7 @@ std::string to_json(const DataQuality& quality) {
       nlohmann::ordered_json members = nlohmann::ordered_json::array();
       for (const FoundSample& one : group) {
         members.push_back({{"name", one.name},
+                           {"split", kPartNames[static_cast<size_t>(one.part)]},
                            {"part", kPartNames[static_cast<size_t>(one.part)]},
                            {"label", one.label},
                            {"value", one.value}});
