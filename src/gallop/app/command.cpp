@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 #include <string_view>
 
 #include <CLI/App.hpp>
@@ -10,6 +11,7 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/help_formatter.h"
 #include "gallop/app/terminal.h"
 #include "gallop/config/renamed_options.h"
 
@@ -111,6 +113,7 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
 }
 
 bool parse_arguments(CLI::App& parser, const std::vector<std::string>& arguments) {
+  parser.formatter(std::make_shared<HelpFormatter>());
   parser.get_formatter()->column_width(kHelpColumn);
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

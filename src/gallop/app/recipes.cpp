@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -27,21 +30,72 @@ struct Arguments {
   std::vector<Override> overrides;
 };
 
+// What an action of 'gallop recipes' does and takes, for its help.
+struct Action {
+  std::string_view name, summary, help, example;
+  std::string_view recipe;  // What the argument RECIPE is; empty: the action takes none.
+  bool draws = false;       // Whether it takes --svg.
+};
+
+constexpr Action kActions[] = {
+    {.name = "list",
+     .summary = "list the built-in recipes",
+     .help = "List the recipes that come with Gallop.",
+     .example = "gallop recipes list",
+     .recipe = {}},
+    {.name = "show",
+     .summary = "print a built-in recipe",
+     .help = "Print a recipe that comes with Gallop.",
+     .example = "gallop recipes show cifar10",
+     .recipe = "name of a built-in recipe"},
+    {.name = "copy",
+     .summary = "copy a built-in recipe to a file, to edit it",
+     .help = "Copy a recipe that comes with Gallop to a file, to edit it.",
+     .example = "gallop recipes copy cifar10 my.yaml",
+     .recipe = "name of a built-in recipe"},
+    {.name = "options",
+     .summary = "list the options that a recipe may have",
+     .help = "List the options that a recipe may have: all, those of a section, or those of a "
+             "component.",
+     .example = "gallop recipes options optimizer.adamw",
+     .recipe = "what to list: a section such as train, or a component such as optimizer.adamw; by "
+               "default all"},
+    {.name = "schedule",
+     .summary = "plot the schedules of a recipe",
+     .help =
+         "Plot the learning rate of a recipe, and its other schedules. Any option of the recipe "
+         "can be changed on the command line.",
+     .example = "gallop recipes schedule cifar10 train.epochs=20 --svg schedule.svg",
+     .recipe = "a recipe's name or file",
+     .draws = true},
+    {.name = "schedules",
+     .summary = "list and plot all schedules",
+     .help = "List and plot all schedules.",
+     .example = "gallop recipes schedules --svg schedules.svg",
+     .recipe = {},
+     .draws = true},
+};
+
+const Action* find_action(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kActions), std::end(kActions),
+                                         [&](const Action& one) { return one.name == name; });
+  return found == std::end(kActions) ? nullptr : found;
+}
+
 // Rejects arguments that the action does not use.
 void check(const Arguments& arguments) {
   const std::string& action = arguments.action;
-  const bool draws = action == "schedule" || action == "schedules";
   const bool takes_recipe = action == "show" || action == "copy" || action == "schedule";
   if (takes_recipe && arguments.recipe.empty()) {
     throw UsageError(
         fmt::format("missing recipe; for example: gallop recipes {} fashion-mnist", action));
   }
-  const bool is_of_all = action == "list" || action == "schedules";
-  if (is_of_all && !arguments.recipe.empty()) {
+  const Action& known = *find_action(action);
+  if (known.recipe.empty() && !arguments.recipe.empty()) {
     throw UsageError(fmt::format("'gallop recipes {}' lists all of them; remove '{}'", action,
                                  printable(arguments.recipe)));
   }
-  if (!arguments.svg.empty() && !draws) {
+  if (!arguments.svg.empty() && !known.draws) {
     throw UsageError(fmt::format("--svg applies to schedule and schedules, not to {}", action));
   }
   if (!arguments.target.empty() && action != "copy") {
@@ -87,25 +141,69 @@ void copy_recipe(const std::string& name, std::string target) {
              shell_line({"gallop", "train", target}));
 }
 
-bool parse(const std::vector<std::string>& args, Arguments& arguments) {
+// The help of all actions, for 'gallop recipes --help'.
+void print_help() {
+  std::string list;
+  for (const Action& action : kActions) {
+    list += fmt::format("  {:<10}{}\n", action.name, action.summary);
+  }
   CLI::App parser(
-      "List the recipes that come with Gallop, show one, copy one to edit it, list the options "
-      "that\n"
-      "a recipe may have, draw the schedule of a recipe, or list all schedules.\n\n"
-      "Example: gallop recipes copy cifar10 my.yaml\n"
-      "         gallop recipes options                    all options\n"
-      "         gallop recipes options optimizer.adamw    those of one optimizer\n"
-      "         gallop recipes options train              those of one section",
+      "List the recipes that come with Gallop, or show, copy or plot one; list the options that a "
+      "recipe may have.\n\n"
+      "Example: gallop recipes copy cifar10 my.yaml\n\n"
+      "'gallop recipes ACTION':\n" +
+          list,
       "gallop recipes");
-  parser.add_option("ACTION", arguments.action, "list, show, copy, options, schedule or schedules")
-      ->check(CLI::IsMember({"list", "show", "copy", "options", "schedule", "schedules"}));
-  parser.add_option("RECIPE", arguments.recipe,
-                    "the recipe; for schedule also a file; for options what to "
-                    "list");
-  parser.add_option("FILE", arguments.target, "target of the copy; RECIPE.yaml by default");
-  parser.add_option("--svg", arguments.svg, "write the schedules to this SVG file");
+  parse_arguments(parser, {"--help"});
+}
+
+// Takes the action, the first of the arguments that names one; "list" without arguments.
+std::string take_action(std::vector<std::string>& args) {
+  const auto found = std::find_if(
+      args.begin(), args.end(), [](const std::string& one) { return find_action(one) != nullptr; });
+  if (found != args.end()) {
+    std::string action = *found;
+    args.erase(found);
+    return action;
+  }
+  std::vector<std::string> names;
+  for (const Action& action : kActions) names.emplace_back(action.name);
+  for (const std::string& one : args) {
+    if (one.starts_with('-')) continue;
+    const std::string nearest = nearest_name(one, names);
+    throw UsageError(fmt::format("unknown action '{}' of 'gallop recipes'{}", printable(one),
+                                 nearest.empty() ? "; known are " + join_names(names, "and")
+                                                 : "; did you mean '" + nearest + "'?"));
+  }
+  return "list";
+}
+
+// False if help was requested and printed, which lists what the action takes. The rest is parsed
+// all the same, as check() has messages that are more helpful.
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
+  if (!args.empty() && (args.front() == "--help" || args.front() == "-h")) {
+    print_help();
+    return false;
+  }
   std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
+  arguments.action = take_action(rest);
+  const Action& action = *find_action(arguments.action);
+  const bool is_help = std::any_of(rest.begin(), rest.end(), [](const std::string& one) {
+    return one == "--help" || one == "-h";
+  });
+  CLI::App parser(fmt::format("{}\n\nExample: {}", action.help, action.example),
+                  fmt::format("gallop recipes {}", action.name));
+  if (!is_help || !action.recipe.empty()) {
+    parser.add_option(action.name == "options" ? "WHAT" : "RECIPE", arguments.recipe,
+                      std::string(action.recipe));
+  }
+  if (!is_help || action.name == "copy") {
+    parser.add_option("FILE", arguments.target, "target of the copy; RECIPE.yaml by default");
+  }
+  if (!is_help || action.draws) {
+    parser.add_option("--svg", arguments.svg, "FILE: write the plot to this SVG file");
+  }
   if (!parse_arguments(parser, rest)) return false;
   check(arguments);
   return true;

@@ -9,6 +9,7 @@
 
 #include "gallop/app/non_negative.h"
 #include "gallop/app/resume_options.h"
+#include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -42,7 +43,15 @@ void add_targets(const std::vector<std::string>& targets, std::vector<Override>&
 
 // Throws UsageError for options that contradict or need each other.
 void check(const TrainArguments& arguments) {
-  if (arguments.recipe.empty() == arguments.resume.empty()) {
+  if (!arguments.recipe.empty() && !arguments.resume.empty()) {
+    const std::string run = shell_word(arguments.resume);
+    throw UsageError(fmt::format(
+        "--resume takes no recipe, as the run has its own; remove '{}' to continue the run: gallop "
+        "train --resume {}. To train the recipe from the run's newest checkpoint: gallop train {} "
+        "--from {}",
+        printable(arguments.recipe), run, shell_word(arguments.recipe), run));
+  }
+  if (arguments.recipe.empty() && arguments.resume.empty()) {
     throw UsageError(
         "specify either a recipe or --resume RUN; for example: gallop train fashion-mnist");
   }
