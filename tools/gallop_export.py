@@ -120,7 +120,7 @@ def write_weights(run, file, to, checkpoint="best"):
             if tensor_name not in weights:
                 continue
             tensor = weights[tensor_name]
-            if records.get(place):  # Of both programs, one has no data.
+            if records.get(place):  # One of the two programs has no data.
                 records[place] = _with_tensor(records[place], config["tensor_meta"], tensor)
                 done.add(tensor_name)
             elif tensor.numel() == 0:
@@ -274,7 +274,7 @@ def _compare(model, programs, args, kwargs, state):
                                     trains=mode == "train"))
             error = _require_equal(mode, number, *results)
             if number == 0:
-                # Of the program, which torch.export may have written with other operators than the model has.
+                # Results of the program, which torch.export may have written with other operators than the model has.
                 objective, gradients = results[1]
                 references[mode] = {"objective": objective.item(), "export_error": error}
                 if mode == "train":

@@ -93,7 +93,7 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Of mixing a batch in memory, for each of its images.
+// Microseconds per image for mixing a batch in memory.
 double microseconds_of_mixing(const std::string& name, int size, double seconds) {
   constexpr int64_t kBatch = 64;
   const bool is_bf16 = name.ends_with("-bf16");

@@ -167,7 +167,7 @@ std::vector<MakeCase> convolution_cases() {
         Convolution{128, 32, 64, 16, pixel}, Convolution{128, 64, 64, 8, three},
         Convolution{128, 64, 64, 32, three}, Convolution{128, 128, 128, 16, three},
         Convolution{128, 256, 256, 8, three}, Convolution{128, 512, 512, 4, three},
-        // Of ResNet-50 and U-Nets, with few images.
+        // Layers of ResNet-50 and U-Nets, with few images.
         Convolution{8, 64, 64, 32, dense}, Convolution{8, 64, 256, 32, dense},
         Convolution{8, 256, 1024, 8, dense}, Convolution{8, 64, 64, 16, three},
         Convolution{8, 64, 64, 8, three}, Convolution{8, 128, 128, 16, three}}) {
@@ -177,7 +177,7 @@ std::vector<MakeCase> convolution_cases() {
       next_halving{.height = 3, .width = 3, .stride = 2, .padding = 1},
       wide{.height = 5, .width = 5, .padding = 2}, widest{.height = 7, .width = 7, .padding = 3};
   for (const auto type : {at::kFloat, at::kBFloat16}) {
-    // Of EfficientNet-B0 and ConvNeXt-T.
+    // Layers of EfficientNet-B0 and ConvNeXt-T.
     for (const Depthwise& of :
          {Depthwise{16, 32, 48, next, type}, Depthwise{16, 96, 48, next_halving, type},
           Depthwise{16, 240, 12, next, type}, Depthwise{16, 672, 6, wide, type},

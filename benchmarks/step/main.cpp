@@ -73,7 +73,7 @@ struct Workload {
   double lr = 0;
   int64_t moments = 0;                                 // Optimizer states per parameter.
   int64_t rows = 0;                                    // Rows of the global batch.
-  std::unique_ptr<parallel::Collectives> collectives;  // Of the process group.
+  std::unique_ptr<parallel::Collectives> collectives;  // Collectives of the process group.
   std::unique_ptr<parallel::Strategy> strategy;
 };
 

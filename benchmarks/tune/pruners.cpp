@@ -143,10 +143,10 @@ void speed(const Args& args, const Args& chosen) {
       const double begin = monotonic_seconds();
       study.apply(
           {.kind = Event::Kind::kReported, .trial = number, .step = step, .losses = {loss}});
-      const double told = monotonic_seconds();
+      const double middle = monotonic_seconds();
       pruner->should_stop(study, trial);
-      judging += monotonic_seconds() - told;
-      telling += told - begin;
+      judging += monotonic_seconds() - middle;
+      telling += middle - begin;
     }
     for (int64_t number = first; number < first + kTogether; ++number) {
       const double loss = study.trials()[static_cast<size_t>(number)].reports.back().loss;

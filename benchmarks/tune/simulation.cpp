@@ -10,7 +10,7 @@ namespace gallop::tune {
 namespace {
 
 constexpr uint32_t kNoise = 1000, kDuration = 1001;  // Items that no sampler uses.
-constexpr double kDeviation = 0.5;                   // Of the logarithm of a trial's duration.
+constexpr double kDeviation = 0.5;  // Standard deviation of the logarithm of a trial's duration.
 
 double normal(uint64_t seed, int64_t trial, uint32_t item) {
   return normal_quantile(Random(seed, trial, item).uniform(0x1p-54, 1));

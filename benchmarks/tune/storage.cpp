@@ -59,12 +59,12 @@ nlohmann::ordered_json measure(const std::string& where, int64_t trials) {
     tuner.tell(assignment.trial, {.values = {0.5}});
   }
   const double seconds = gallop::monotonic_seconds() - begin;
-  const auto told = static_cast<int64_t>(tuner.study().finished().size());
+  const auto finished = static_cast<int64_t>(tuner.study().finished().size());
   return {{"where", where == "memory" ? where : where.substr(0, where.find(':'))},
-          {"trials", told},
+          {"trials", finished},
           {"seconds", seconds},
-          {"ms_per_trial", 1000 * seconds / static_cast<double>(told)},
-          {"bytes_per_trial", (resident_bytes() - bytes) / told}};
+          {"ms_per_trial", 1000 * seconds / static_cast<double>(finished)},
+          {"bytes_per_trial", (resident_bytes() - bytes) / finished}};
 }
 
 // The time to reopen the storage and load the study.

@@ -384,7 +384,7 @@ def main():
             begin = time.monotonic()
             try:
                 kind, text = try_case(arguments.gallop, build, pathlib.Path(folder))
-            except Exception as error:  # Of the packages, before the export.
+            except Exception as error:  # An error of the packages, before the export.
                 kind, text = "skipped", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             counts[kind] = counts.get(kind, 0) + 1
             lines.append({"name": name, "result": kind, "text": text})

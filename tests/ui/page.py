@@ -226,7 +226,7 @@ def a_heading_sorts(browser, api):
     browser.click(heading)
     wanted = api.names(sort="metrics.accuracy", descending=1, limit=5)
     browser.until("highest first", lambda: first_names(browser), wanted)
-    expect("told", browser.one(f"[role=columnheader]:has({heading})").get_attribute("aria-sort"), "descending")
+    expect("sort order", browser.one(f"[role=columnheader]:has({heading})").get_attribute("aria-sort"), "descending")
     browser.click(heading)
     browser.until("lowest first", lambda: first_names(browser), api.names(sort="metrics.accuracy", limit=5))
 
@@ -245,7 +245,7 @@ def a_filter_chooses(browser, api):
 
 
 @test
-def a_wrong_filter_is_told(browser, api):
+def a_wrong_filter_is_reported(browser, api):
     table(browser)
     before = first_names(browser)
     wrong = "metrics.acuracy > 1"
@@ -256,7 +256,7 @@ def a_wrong_filter_is_told(browser, api):
 
 
 @own_test
-def a_wrong_filter_is_told_until_it_is_right(browser, api, server, program):
+def a_wrong_filter_is_reported_until_it_is_right(browser, api, server, program):
     with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
         made_runs.write_run(folder, 1, "first")
         with serving(program, folder) as other:
@@ -658,7 +658,7 @@ def metrics_are_searched(browser, api):
     browser.until("the others are let go", lambda: not browser.all(".card[hidden] canvas"))
     expect("cards without room", browser.run("return [...document.querySelectorAll('.card')].filter((one) => one.style.minHeight === '0px').length"), 0)
     browser.press("[")
-    browser.until("a wrong expression is told", lambda: browser.run("return [...document.querySelectorAll('.error')].some((one) => !one.hidden && one.textContent.includes('expression'))"))
+    browser.until("a wrong expression is reported", lambda: browser.run("return [...document.querySelectorAll('.error')].some((one) => !one.hidden && one.textContent.includes('expression'))"))
 
 
 @test
@@ -708,7 +708,7 @@ def only_metrics_of_the_runs_have_charts(browser, api, server, program):
 
 
 @own_test
-def too_many_runs_to_group_are_told(browser, api, server, program):
+def too_many_runs_to_group_are_reported(browser, api, server, program):
     names = [name for name in api.names(limit=100, filter='state == "finished"') if "," not in name and '"' not in name][:50]
     browser.open(compare_hash(names + [f"not-read-{i}" for i in range(400)], group="state"))
     browser.until("curves in place of bands", lambda: len(browser.all(f"{card('loss')} tbody tr")), len(names))
@@ -1067,7 +1067,7 @@ def profiles_are_shown(browser, api, server, program):
 
 
 @own_test
-def a_damaged_trace_is_told(browser, api, server, program):
+def a_damaged_trace_is_reported(browser, api, server, program):
     name = compared(api, 4)[3]
     made_runs.write_profile(server.folder, name, 70)
     trace = os.path.join(server.folder, name, "profiles", "step-70", "rank-0.json.gz")
@@ -1250,7 +1250,7 @@ def tags_and_notes_are_written(browser, api):
     browser.until("the note", lambda: "seen at noon" in api.get("run", name=name)["note"])
     browser.click("#tag")
     browser.press("x" * 300, Keys.ENTER)
-    browser.until("what the server refuses is told", lambda: any("is not a tag" in text for text in browser.texts(".error")))
+    browser.until("an error of the server is reported", lambda: any("is not a tag" in text for text in browser.texts(".error")))
 
 
 @test
@@ -1272,7 +1272,7 @@ def a_deleted_run_comes_back(browser, api):
 
 
 @test
-def a_run_that_is_not_there_is_told(browser, api):
+def a_run_that_is_not_there_is_reported(browser, api):
     browser.open("#/run?name=no-such-run")
     browser.until("a word", lambda: "Run not found" in (browser.text(".empty") or ""))
 
@@ -1356,7 +1356,7 @@ def runs_of_sweeps_are_a_group(browser, api, server, program):
 
 
 @test
-def a_sweep_that_is_not_there_is_told(browser, api):
+def a_sweep_that_is_not_there_is_reported(browser, api):
     browser.open("#/sweep?name=no-such-sweep")
     browser.until("a word", lambda: "Sweep not found" in (browser.text(".empty") or ""))
 
@@ -1446,7 +1446,7 @@ def a_search_has_its_page(browser, api, server, program):
 
 
 @test
-def a_search_that_is_not_there_is_told(browser, api):
+def a_search_that_is_not_there_is_reported(browser, api):
     browser.open("#/search?name=no-such-search")
     browser.until("a word", lambda: "Search not found" in (browser.text(".empty") or ""))
 

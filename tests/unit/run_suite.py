@@ -27,7 +27,7 @@ import time
 
 OWN_PROCESS = pathlib.Path(__file__).resolve().parent / "own_process.txt"
 HANGS_SECONDS = 600  # Each test; a sanitizer makes the longest ones ten times slower.
-MOST_LINES = 2000  # Of a test's output, from its end.
+MOST_LINES = 2000  # Lines of a test's output, from its end.
 LONGEST_LINE = 20_000
 SLOWEST_SHOWN = 3
 BEGIN = re.compile(r"^(.*)\[ RUN      \] (\S+)$")

@@ -19,9 +19,9 @@ constexpr int64_t kReaders = 16;  // Threads that may wait for a disk.
 // What the loader does in a step.
 struct Loading {
   double work = 0;    // Seconds of all its threads.
-  double read = 0;    // Of these, reading files.
-  double cached = 0;  // Of these, what a cache of decoded samples saves.
-  double rest = 0;    // Of the step without waiting.
+  double read = 0;    // Part of these for reading files.
+  double cached = 0;  // Part of these that a cache of decoded samples saves.
+  double rest = 0;    // Seconds of the step without waiting.
   double shared = 0;  // Core-seconds of the step besides the loader's.
 
   bool is_reading() const { return read > work / 2; }

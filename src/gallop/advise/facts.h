@@ -84,7 +84,7 @@ struct Facts {
   int numa_nodes = 1;      ///< That these cores belong to.
   std::string huge_pages;  ///< "always", "madvise" or "never"; empty if unknown.
   bool on_gpu = false;
-  /// Of the time of the run so far, as a few steps seldom contain an evaluation; 0 if unknown.
+  /// Fraction of the run's time so far, as a few steps seldom contain an evaluation; 0 if unknown.
   double evaluation_share_of_run = 0;
   int64_t memory_bytes = 0;  ///< Of the machine.
 

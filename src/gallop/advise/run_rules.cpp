@@ -18,7 +18,7 @@ using profile::percent;
 
 namespace {
 
-// Of the step, by which the slowest process exceeds the mean: less is noise.
+// Fraction of the step by which the slowest process exceeds the mean: less is noise.
 constexpr double kLeastExcess = 0.02;
 
 // The uncertainty of times.

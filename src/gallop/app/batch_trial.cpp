@@ -68,7 +68,8 @@ Json probe_speed(Session& session, const DistributedContext& context, const Stop
   } else {
     auto* const allocator = at::getDeviceAllocator(session.device().type());
     const c10::DeviceIndex index = session.device().index();
-    result["bytes"] = allocator->getDeviceStats(index).reserved_bytes[0].peak;  // Of all kinds.
+    result["bytes"] =
+        allocator->getDeviceStats(index).reserved_bytes[0].peak;  // Blocks of all kinds.
     result["device_bytes"] = allocator->getMemoryInfo(index).second;
   }
   return result;

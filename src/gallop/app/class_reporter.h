@@ -30,7 +30,7 @@ class ClassReporter {
   struct Mistake {
     int64_t position = 0;  // Index in the split; ties keep the first one.
     int64_t truth = 0, guess = 0;
-    double probability = 0;  // Of the predicted class.
+    double probability = 0;  // Probability of the predicted class.
     data::Image image;
   };
 

@@ -22,7 +22,7 @@ constexpr int kMostParts = 1 << 16;
 // Shared data may take a quarter of the memory.
 constexpr int64_t kShareOfMemory = 4;
 
-int parts_told() {
+int given_memory_parts() {
   const auto text = launch::process_environment()(kPartsVariable);
   if (!text) return 1;
   const auto parts = parse_number<int>(*text);
@@ -47,7 +47,7 @@ void remove_left_temporary_folders() {
 
 }  // namespace
 
-DataSharing::DataSharing(int trainings) : parts_(parts_told() * trainings) {
+DataSharing::DataSharing(int trainings) : parts_(given_memory_parts() * trainings) {
   if (launch::process_environment()(kFolderVariable)) return;
   try {
     folder_.emplace(SharedFolder::usual_places(), read_hardware().memory_bytes / kShareOfMemory);
@@ -65,7 +65,7 @@ std::map<std::string, std::string> DataSharing::variables() const {
 void set_sharing(data::OpenOptions& options) {
   const launch::Environment environment = launch::process_environment();
   const int processes = launch::read_world(environment).local_size;
-  options.memory_parts = parts_told() * processes;
+  options.memory_parts = given_memory_parts() * processes;
   const auto folder = environment(kFolderVariable);
   if (folder) {
     if (!folder->empty()) options.shared = std::make_shared<data::SharedData>(fs::path(*folder));

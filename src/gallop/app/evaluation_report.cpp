@@ -23,7 +23,7 @@ namespace gallop::app {
 
 namespace {
 
-constexpr size_t kToldClasses = 3, kToldMistakes = 5;
+constexpr size_t kListedClasses = 3, kListedMistakes = 5;
 
 using Values = std::vector<train::MetricValue>;
 
@@ -179,11 +179,11 @@ std::string confusion_text(const std::vector<train::FigureData>& figures) {
   std::stable_sort(taken.begin(), taken.end(),
                    [](const Taken& a, const Taken& b) { return a.count > b.count; });
   std::string text;
-  for (size_t i = 0; i < std::min(kToldClasses, found.size()); ++i) {
+  for (size_t i = 0; i < std::min(kListedClasses, found.size()); ++i) {
     text += fmt::format("  {}{}: {:.2f} % are found\n", i == 0 ? "hardest   " : "          ",
                         name_of(found[i].truth), 100 * found[i].share);
   }
-  for (size_t i = 0; i < std::min(kToldMistakes, taken.size()); ++i) {
+  for (size_t i = 0; i < std::min(kListedMistakes, taken.size()); ++i) {
     text +=
         fmt::format("  {}{} taken for {}: {}\n", i == 0 ? "mistaken  " : "          ",
                     name_of(taken[i].truth), name_of(taken[i].guess), format_count(taken[i].count));

@@ -36,7 +36,7 @@ class OptionPrinter {
   std::string type_of(const config::FieldHelp& line);
 
   size_t columns_;
-  std::map<std::string, std::string> keys_;  // Of printed lists of values.
+  std::map<std::string, std::string> keys_;  // Keys of the lists of values that are printed.
 };
 
 }  // namespace gallop::app

@@ -122,9 +122,9 @@ train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()>
   StopRequest stop;
   app::SignalGuard signals(stop, app::SignalGuard::Says::kStopping, app::SignalGuard::Scope::kCall);
   const app::DistributedContext context = app::DistributedContext::join();
-  const app::RunPlace place{
+  const app::RunOptions options{
       .runs = options_.runs, .name = options_.name, .resume_if_there = true, .can_probe = false};
-  const auto run = app::start_run(registries, place, recipe.string(),
+  const auto run = app::start_run(registries, options, recipe.string(),
                                   overrides_of(static_cast<bool>(loss)), stop, context);
   if (!run) return {};  // Stopped by a signal before it began.
   const train::Outcome outcome = run->train(

@@ -63,14 +63,14 @@ class RunWait {
  private:
   template <typename Function>
   bool until(double seconds, const Function& trouble) {
-    bool is_told = false;
+    bool is_reported = false;
     for (const double begin = monotonic_seconds();;) {
       trouble_ = trouble();
       if (trouble_.empty()) return true;
       const double waited = monotonic_seconds() - begin;
       if (stop_.requested() || waited > seconds) return false;
-      if (waited > kSayAfterSeconds && !is_told) say_launcher("waiting: " + trouble_);
-      is_told = is_told || waited > kSayAfterSeconds;
+      if (waited > kSayAfterSeconds && !is_reported) say_launcher("waiting: " + trouble_);
+      is_reported = is_reported || waited > kSayAfterSeconds;
       std::this_thread::sleep_for(std::chrono::milliseconds(kPollMilliseconds));
     }
   }

@@ -16,7 +16,7 @@ namespace gallop::app {
 namespace {
 
 constexpr size_t kFirst = 4, kLowest = 4;
-constexpr int kMostPixels = 320;  // Of a side.
+constexpr int kMostPixels = 320;  // Per side.
 
 std::vector<int64_t> labels_of(const at::Tensor& mask) {
   const at::Tensor plain = mask.to(at::kLong).contiguous();

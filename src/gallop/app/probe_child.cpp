@@ -20,11 +20,11 @@ constexpr const char* kResult = "probe result: ";
 constexpr const char* kNoMemory = "probe without memory: ";
 
 // Extracts the text after a prefix, to the end of the line.
-bool find_told(const std::string& text, const std::string& mark, std::string& told) {
+bool find_line_after(const std::string& text, const std::string& mark, std::string& line) {
   const size_t at = text.rfind(mark);
   if (at == std::string::npos) return false;
   const size_t begin = at + mark.size();
-  told = text.substr(begin, text.find('\n', begin) - begin);
+  line = text.substr(begin, text.find('\n', begin) - begin);
   return true;
 }
 
@@ -49,14 +49,14 @@ ProbeResult run_probe(const std::vector<std::string>& arguments,
   ProbeResult result;
   if (run.cause == ChildRun::Cause::kStopped) {
     result.kind = ProbeResult::Kind::kStopped;
-  } else if (find_told(text, kNoMemory, result.text)) {
+  } else if (find_line_after(text, kNoMemory, result.text)) {
     result.kind = ProbeResult::Kind::kNoMemory;
   } else if (end.signal == SIGKILL) {
     result.kind = ProbeResult::Kind::kNoMemory;
     result.text = "the system ended the process";
   } else if (end.exit_code == static_cast<int>(ExitCode::kStopped)) {
     result.kind = ProbeResult::Kind::kStopped;
-  } else if (!end.is_good() || !find_told(text, kResult, result.text)) {
+  } else if (!end.is_good() || !find_line_after(text, kResult, result.text)) {
     const bool is_known = end.exit_code >= 2 && end.exit_code <= 4;
     const std::string last = error_line(std::move(text));
     throw Error(is_known ? static_cast<ExitCode>(end.exit_code) : ExitCode::kDevice,

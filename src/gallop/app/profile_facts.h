@@ -40,7 +40,7 @@ profile::Profile profile_of(RecordedSteps& recorded, profile::Graphs& graphs,
                             const std::optional<RecordedEagerStep>& eager,
                             const profile::MachinePeaks& peaks);
 
-/// Of the graph with the highest peak, if there is one, and of the process so far.
+/// The memory of the graph with the highest peak, if there is one, and of the process so far.
 profile::StepMemory memory_of(Session& session,
                               const std::map<int64_t, compile::GraphListing>& listings);
 

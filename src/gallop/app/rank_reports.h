@@ -17,10 +17,10 @@ struct RankReport {
   std::string trace;  ///< In the Chrome trace event format, compressed by gzip.
 };
 
-/// Of this process.
+/// Where this process's trace comes from.
 profile::TraceOrigin origin_of(const DistributedContext& context, const std::string& host);
 
-/// Of this process. A trace with very many spans is limited to its last steps.
+/// The report of this process. A trace with very many spans is limited to its last steps.
 RankReport report_of(const DistributedContext& context, const std::string& host, Trace trace,
                      const profile::Graphs& graphs, const profile::Profile& profile);
 

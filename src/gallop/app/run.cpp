@@ -141,11 +141,11 @@ train::Outcome run_to_its_end(train::Trainer& trainer, std::optional<RunLog>& lo
 
 }  // namespace
 
-Run::Run(ResolvedRecipe resolved, const RunPlace& place, const DistributedContext& context,
+Run::Run(ResolvedRecipe resolved, const RunOptions& options, const DistributedContext& context,
          const ResumedRun& resumed)
     : context_(context),
-      place_(place),
-      session_(std::move(resolved), place.runs, context.collectives(), resumed) {
+      options_(options),
+      session_(std::move(resolved), options.runs, context.collectives(), resumed) {
   require_profiled_steps(session_);
 }
 
@@ -169,7 +169,7 @@ void Run::check_against(const RunPlan& plan) {
   if (session_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
     throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
   }
-  changed_data_ = check_data(folder, data::paths_of(data()), place_.allow_changed_data);
+  changed_data_ = check_data(folder, data::paths_of(data()), options_.allow_changed_data);
 }
 
 void Run::find_beginning(const fs::path& folder) {
@@ -199,12 +199,12 @@ void Run::restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
 
 void Run::create() {
   const std::string recipe = recipe_yaml();
-  if (place_.name.empty()) {
+  if (options_.name.empty()) {
     const std::string& stem = session_.resolved().name;
     require_run_name(stem);
-    place_in(track::RunFolder::create_numbered(place_.runs, stem, recipe, info()));
+    place_in(track::RunFolder::create_numbered(options_.runs, stem, recipe, info()));
   } else {
-    place_in(track::RunFolder::create(place_.runs, place_.name, recipe, info()));
+    place_in(track::RunFolder::create(options_.runs, options_.name, recipe, info()));
   }
   write_file_atomically(path_ / kOrigins, session_.resolved().to_yaml(true));
   session_.model().save_definition(path_.string());
@@ -270,13 +270,13 @@ void Run::share_with(const std::vector<PrefixSource>& prefix_sources) {
   if (!checkpoints_->list().empty()) return;
   const auto length = session_.length();
   // The last step is trained here, so that this process can report memory and throughput.
-  const int64_t last = std::min(length.step_of(place_.until), length.steps - 1);
+  const int64_t last = std::min(length.step_of(options_.until), length.steps - 1);
   shared_ = share_prefix(session_, info(), prefix_sources, path_, *checkpoints_, last);
 }
 
 void Run::prove(const StopRequest& stop) {
   const ProvenTraining proven =
-      prove_training(session_.resolved(), place_.runs, context_, {}, stop);
+      prove_training(session_.resolved(), options_.runs, context_, {}, stop);
   if (proven.difference.empty()) return;
   throw InternalError(
       fmt::format("train.prove: the first steps differ from the reference: {}. 'gallop prove' "
@@ -347,7 +347,7 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
                                           .notes = notes(),
                                           .choices = choices(),
                                           .resume_command = resume_command(),
-                                          .mlflow = place_.mlflow,
+                                          .mlflow = options_.mlflow,
                                           .advice = advice});
     const auto recording = recorder->observers();
     observers.insert(observers.end(), recording.begin(), recording.end());
@@ -377,9 +377,9 @@ void Run::gather_parameters() {
 
 void Run::build_trainer(const StopRequest& stop) {
   train::TrainerParts parts = trainer_parts(session_, *checkpoints_, stop);
-  parts.until = place_.until;
+  parts.until = options_.until;
   parts.keep_at = steps_to_keep();
-  parts.allow_changed_data = place_.allow_changed_data;
+  parts.allow_changed_data = options_.allow_changed_data;
   trainer_.emplace(parts, recipe().train, session_.step_config(), session_.training_loader(),
                    session_.evaluate_config());
 }
@@ -504,9 +504,9 @@ void Run::introduce(ConsoleStyle style) {
 // Empty if no other run could start with them.
 std::vector<int64_t> Run::steps_to_keep() const {
   const Recipe& recipe = session_.recipe();
-  if (!place_.share || !session_.device().is_cpu() || !shares_prefix(recipe, recipe)) return {};
+  if (!options_.share || !session_.device().is_cpu() || !shares_prefix(recipe, recipe)) return {};
   return PlannedSteps(session_.registries(), recipe, data().train->size())
-      .branch_points(*place_.share);
+      .branch_points(*options_.share);
 }
 
 void Run::say_resumed(const train::CheckpointInfo& from) const {

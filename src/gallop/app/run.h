@@ -9,7 +9,7 @@
 #include "gallop/app/batch_finder.h"
 #include "gallop/app/console.h"
 #include "gallop/app/distributed_context.h"
-#include "gallop/app/run_place.h"
+#include "gallop/app/run_options.h"
 #include "gallop/app/run_plan.h"
 #include "gallop/app/session.h"
 #include "gallop/app/shared_prefix.h"
@@ -26,7 +26,7 @@ namespace gallop::app {
 class Run {
  public:
   /// `context` must outlive it. `resumed` is empty for a new run. Throws as Session does.
-  Run(ResolvedRecipe resolved, const RunPlace& place, const DistributedContext& context,
+  Run(ResolvedRecipe resolved, const RunOptions& options, const DistributedContext& context,
       const ResumedRun& resumed);
 
   /// Trains to the end, or until a signal. From the first step on `signals` request a checkpoint;
@@ -93,14 +93,16 @@ class Run {
   std::string text_of_resuming() const;
 
   const DistributedContext& context_;
-  RunPlace place_;
+  RunOptions options_;
   Session session_;
   std::optional<track::RunFolder> folder_;  // On rank 0.
   std::optional<StartUpEnd> start_up_end_;  // Until training has a log.
   fs::path path_;
   std::optional<train::CheckpointStore> checkpoints_;
-  std::optional<train::CheckpointInfo> beginning_;   // Of the run that this one starts from.
-  std::optional<train::CheckpointInfo> checkpoint_;  // Of rank 0, that it continues from.
+  std::optional<train::CheckpointInfo>
+      beginning_;  // A checkpoint of the run that this one starts from.
+  std::optional<train::CheckpointInfo>
+      checkpoint_;  // The checkpoint that the run continues from; on rank 0 only.
   std::optional<SharedPrefix> shared_;
   std::optional<FoundBatch> batch_;
   std::string padding_;                         // See introduce().

@@ -47,9 +47,9 @@ void require_checkpoint(const Past& past, bool is_there, const fs::path& folder)
       shell_line({"gallop", "train", (folder / kRecipe).string()})));
 }
 
-void plan_sharing(const Registries& registries, const RunPlace& place, RunPlan& plan) {
-  if (!place.share) return;
-  plan.prefix_sources = find_prefix_sources(registries, place.runs, place.name, plan.resolved);
+void plan_sharing(const Registries& registries, const RunOptions& options, RunPlan& plan) {
+  if (!options.share) return;
+  plan.prefix_sources = find_prefix_sources(registries, options.runs, options.name, plan.resolved);
 }
 
 // The recipe of a run, and the requested changes.
@@ -99,7 +99,7 @@ Asked ask_by_recipe(const Registries& registries, const fs::path& folder, const 
 }
 
 template <typename Ask>
-std::optional<RunPlan> plan_existing(const Registries& registries, const RunPlace& place,
+std::optional<RunPlan> plan_existing(const Registries& registries, const RunOptions& options,
                                      const fs::path& path, const std::vector<Override>& overrides,
                                      const Ask& ask) {
   track::RunFolder folder = track::RunFolder::open(path);
@@ -125,7 +125,7 @@ std::optional<RunPlan> plan_existing(const Registries& registries, const RunPlac
     require_checkpoint(past, plan.checkpoint.has_value(), path);
     if (plan.checkpoint) plan.trainer = checkpoints.read_trainer(*plan.checkpoint);
   }
-  plan_sharing(registries, place, plan);
+  plan_sharing(registries, options, plan);
   return plan;
 }
 
@@ -193,28 +193,28 @@ void say_damaged(const std::string& damage) {
   print_error("gallop: {}; resuming from the previous checkpoint\n", damage);
 }
 
-std::optional<RunPlan> plan_resume(const Registries& registries, const RunPlace& place,
+std::optional<RunPlan> plan_resume(const Registries& registries, const RunOptions& options,
                                    const std::string& name,
                                    const std::vector<Override>& overrides) {
-  const fs::path path = track::RunFolder::find(place.runs, name);
-  return plan_existing(registries, place, path, overrides,
+  const fs::path path = track::RunFolder::find(options.runs, name);
+  return plan_existing(registries, options, path, overrides,
                        [&] { return ask_by_overrides(registries, path, overrides); });
 }
 
-std::optional<RunPlan> plan_start(const Registries& registries, const RunPlace& place,
+std::optional<RunPlan> plan_start(const Registries& registries, const RunOptions& options,
                                   const std::string& recipe,
                                   const std::vector<Override>& overrides) {
-  if (!place.name.empty()) {
-    const fs::path path = fs::path(place.runs) / place.name;
-    if (place.resume_if_there && track::RunFolder::is_run(path)) {
-      return plan_existing(registries, place, path, overrides,
+  if (!options.name.empty()) {
+    const fs::path path = fs::path(options.runs) / options.name;
+    if (options.resume_if_there && track::RunFolder::is_run(path)) {
+      return plan_existing(registries, options, path, overrides,
                            [&] { return ask_by_recipe(registries, path, recipe, overrides); });
     }
     refuse_existing_run(path);
   }
   RunPlan plan{.resolved = load_recipe(registries, recipe, overrides)};
   plan.resolved.make_data_path_absolute();
-  plan_sharing(registries, place, plan);
+  plan_sharing(registries, options, plan);
   return plan;
 }
 

@@ -7,7 +7,7 @@
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/resume_options.h"
-#include "gallop/app/run_place.h"
+#include "gallop/app/run_options.h"
 #include "gallop/app/shared_prefix.h"
 #include "gallop/base/named_files.h"
 #include "gallop/track/run_folder.h"
@@ -34,15 +34,15 @@ struct RunPlan {
 /// Prints damage of a checkpoint, for CheckpointStore::newest_intact().
 void say_damaged(const std::string& damage);
 
-/// Plans a new run from a recipe, or with `place.resume_if_there` the resumption of an existing
+/// Plans a new run from a recipe, or with `options.resume_if_there` the resumption of an existing
 /// one. Nothing, after a message, if that is finished. Throws UsageError for options that must not
 /// change.
-std::optional<RunPlan> plan_start(const Registries& registries, const RunPlace& place,
+std::optional<RunPlan> plan_start(const Registries& registries, const RunOptions& options,
                                   const std::string& recipe,
                                   const std::vector<Override>& overrides);
 
 /// Plans the resumption of a run with other options. Throws and returns like plan_start().
-std::optional<RunPlan> plan_resume(const Registries& registries, const RunPlace& place,
+std::optional<RunPlan> plan_resume(const Registries& registries, const RunOptions& options,
                                    const std::string& name, const std::vector<Override>& overrides);
 
 /// Compares the data files and folders of a run with the recorded ones: names and sizes, and

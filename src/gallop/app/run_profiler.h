@@ -72,16 +72,16 @@ class RunProfiler final : public train::Observer {
   fs::path run_;
   train::Interval every_;
   train::Length length_;
-  int64_t first_step_;           // Of this process.
-  int64_t begin_ = 0, end_ = 0;  // Of the next profile, in steps done.
-  int64_t collected_step_ = -1;  // Of the profile that is evaluated; -1: none is.
+  int64_t first_step_;           // The first step of this process.
+  int64_t begin_ = 0, end_ = 0;  // The next profile, in steps done.
+  int64_t collected_step_ = -1;  // The last step of the profile that is evaluated; -1: none is.
   double started_ = 0, evaluation_seconds_ = 0;
   profile::MachinePeaks peaks_;
   std::map<int64_t, compile::GraphListing> listings_;
   profile::Graphs graphs_;
   std::optional<RecordedEagerStep> eager_;  // What eager steps compute.
   StepRecording recording_;
-  std::optional<train::OperatorSpans> operators_;  // Of eager steps.
+  std::optional<train::OperatorSpans> operators_;  // Spans of eager steps.
   std::optional<RunAdvice> advice_;
   std::string trouble_;
   std::future<Evaluated> evaluated_;

@@ -168,7 +168,7 @@ class Keeper {
     kept_.samples.push_back(std::move(one));
   }
 
-  // Of tokens [T].
+  // The text of tokens [T].
   std::string text_of(const at::Tensor& tokens) const {
     const data::Signature& signature = session_.inputs();
     std::string text;

@@ -69,10 +69,10 @@ class Session {
   const ParameterSchedules& parameter_schedules() const { return scheduled_; }
   train::Length length() const { return train::Length::of(recipe().train, history_); }
   std::vector<train::ParameterSchedule> scheduled() const { return scheduled_.for_training(); }
-  /// Of all learning rates, by the recipe's batch.
+  /// The factor of all learning rates, by the recipe's batch.
   double lr_factor() const;
 
-  /// Of this process's part of each batch.
+  /// The loader of this process's part of each batch.
   data::LoaderConfig training_loader() const;
   train::EvaluateConfig evaluate_config() const;
   train::StepConfig step_config() const;
@@ -172,7 +172,7 @@ class Session {
   LibtorchWarnings libtorch_warnings_;
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   std::unique_ptr<data::DataModule> data_;
-  const train::Task* task_ = nullptr;  // Of the registries' table.
+  const train::Task* task_ = nullptr;  // A row of the registries' table.
   train::BatchHistory history_{1, 1};
   std::shared_ptr<const train::MetricSet> metrics_;
   std::shared_ptr<const data::BatchTransforms> batch_transforms_;

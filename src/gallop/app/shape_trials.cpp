@@ -21,7 +21,7 @@ namespace gallop::app {
 
 namespace {
 
-constexpr double kLeastShare = 0.08;  // Of the step.
+constexpr double kLeastShare = 0.08;  // Fraction of the step.
 // Elements of a vector of 64 bytes in fp32; kernels for 16 bits work on pairs of as many.
 constexpr int64_t kMultiple = 16;
 // FLOPs of forward, and of the gradients of input and weight, for each multiply-add.
@@ -31,7 +31,7 @@ constexpr int64_t kLeastChannels = 16;
 
 struct LayerShape {
   int64_t outputs = 0, inputs = 0;
-  int64_t kernel = 0;  // Of a square convolution; 0: a linear layer.
+  int64_t kernel = 0;  // Side of a square convolution; 0: a linear layer.
 
   std::string text() const { return fmt::format("{} inputs and {} outputs", inputs, outputs); }
   int64_t weights() const { return outputs * inputs * std::max<int64_t>(1, kernel * kernel); }

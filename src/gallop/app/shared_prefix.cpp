@@ -54,7 +54,7 @@ std::optional<Recipe> recipe_of(const Registries& registries, const fs::path& fo
                         (folder / "recipe.yaml").string(), {}, PluginUse::kRefuse)
         .recipe;
   } catch (const Error&) {
-    return {};  // Of another version, or being created.
+    return {};  // It belongs to another version, or is being created.
   }
 }
 

@@ -51,18 +51,18 @@ void take_training(const Registries& registries, const TrainArguments& train,
                    Arguments& arguments) {
   launch::SlurmJob& job = arguments.slurm.job;
   if (train.show_config) throw UsageError("--show-config trains nothing; omit launch --slurm");
-  std::string name = train.place.name;
+  std::string name = train.options.name;
   job.program = program_path().string();
   job.arguments = plugin_args(registries);
   job.arguments.emplace_back("train");
   if (train.recipe.empty()) {
-    name = track::RunFolder::find(train.place.runs, train.resume).filename().string();
+    name = track::RunFolder::find(train.options.runs, train.resume).filename().string();
   } else {
     const ResolvedRecipe resolved = load_recipe(registries, train.recipe, train.overrides);
     if (name.empty()) name = job.run_stem = resolved.name;
     track::RunFolder::check_name(name);
-    if (!train.place.resume_if_there) {
-      if (job.run_stem.empty()) refuse_existing_run(fs::path(train.place.runs) / name);
+    if (!train.options.resume_if_there) {
+      if (job.run_stem.empty()) refuse_existing_run(fs::path(train.options.runs) / name);
       job.arguments.emplace_back("--continue");
     }
   }
@@ -90,10 +90,10 @@ ExitCode run_slurm_launch(const Registries& registries, const std::vector<std::s
   }
   const std::string number = submit_job(script);
   const std::string name =
-      job.run_stem.empty() ? train.place.name : fmt::format("{}-job{}", job.run_stem, number);
+      job.run_stem.empty() ? train.options.name : fmt::format("{}-job{}", job.run_stem, number);
   fmt::print("run        {}\n",
-             (train.recipe.empty() ? track::RunFolder::find(train.place.runs, train.resume)
-                                   : fs::path(train.place.runs) / name)
+             (train.recipe.empty() ? track::RunFolder::find(train.options.runs, train.resume)
+                                   : fs::path(train.options.runs) / name)
                  .string());
   const std::string output = output_of_job(number);
   if (!output.empty()) fmt::print("output     {}\n", output);

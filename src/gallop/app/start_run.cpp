@@ -77,17 +77,17 @@ SharedPlan from_bytes(const std::string& bytes) {
 
 // Rank 0 makes the plan and owns the folder; the others follow. A resumed run is only modified
 // after all checks have passed.
-std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& place,
+std::unique_ptr<Run> prepare_run(const Registries& registries, const RunOptions& options,
                                  const DistributedContext& context,
                                  const std::function<std::optional<RunPlan>()>& make_plan,
                                  const StopRequest& stop, const FindBatch& find = {}) {
-  if (place.share && !context.is_alone()) {
+  if (options.share && !context.is_alone()) {
     throw UsageError("--share requires a single process");
   }
   std::optional<RunPlan> plan;  // On rank 0.
   fs::path from;
   const std::string plan_bytes = context.run_on_rank0([&] {
-    if (!place.from.empty()) from = track::RunFolder::find(place.runs, place.from);
+    if (!options.from.empty()) from = track::RunFolder::find(options.runs, options.from);
     plan = make_plan();
     return plan ? to_bytes(*plan) : std::string();
   });
@@ -99,7 +99,7 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }
-  auto run = std::make_unique<Run>(std::move(resolved), place, context, shared.resumed);
+  auto run = std::make_unique<Run>(std::move(resolved), options, context, shared.resumed);
   context.run_on_rank0([&] {
     if (shared.resumes) run->check_against(*plan);
     if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
@@ -122,39 +122,39 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
       note_foreign_steps(run->path(), "some were trained by several processes");
     }
     if (!from.empty()) run->begin_from(from);
-    if (place.share) run->share_with(plan->prefix_sources);
+    if (options.share) run->share_with(plan->prefix_sources);
     return run->path().string();
   });
   if (!context.is_first()) run->look_at(path);
-  if (!place.from.empty()) run->check_beginning(from, /*is_new=*/!shared.resumes, stop);
+  if (!options.from.empty()) run->check_beginning(from, /*is_new=*/!shared.resumes, stop);
   context.run_on_rank0([&] { RunHandoff::tell(run->path()); });
   return run;
 }
 
 }  // namespace
 
-std::unique_ptr<Run> start_run(const Registries& registries, const RunPlace& place,
+std::unique_ptr<Run> start_run(const Registries& registries, const RunOptions& options,
                                const std::string& recipe, const std::vector<Override>& overrides,
                                const StopRequest& stop, const DistributedContext& context) {
   FindBatch find;
-  if (place.can_probe) {
+  if (options.can_probe) {
     find = [&](const Recipe& open) {
       return find_batch_for(
-          open, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides},
+          open, {.probe = {}, .recipe = recipe, .runs = options.runs, .overrides = overrides},
           context, stop);
     };
   }
   return prepare_run(
-      registries, place, context, [&] { return plan_start(registries, place, recipe, overrides); },
-      stop, find);
+      registries, options, context,
+      [&] { return plan_start(registries, options, recipe, overrides); }, stop, find);
 }
 
-std::unique_ptr<Run> resume_run(const Registries& registries, const RunPlace& place,
+std::unique_ptr<Run> resume_run(const Registries& registries, const RunOptions& options,
                                 const std::string& name, const std::vector<Override>& overrides,
                                 const StopRequest& stop, const DistributedContext& context) {
   return prepare_run(
-      registries, place, context, [&] { return plan_resume(registries, place, name, overrides); },
-      stop);
+      registries, options, context,
+      [&] { return plan_resume(registries, options, name, overrides); }, stop);
 }
 
 }  // namespace gallop::app

@@ -25,8 +25,8 @@ ExitCode run_train(const CommandContext& command, const std::vector<std::string>
   const DistributedContext context = DistributedContext::join();
   auto run =
       parsed.resume.empty()
-          ? start_run(registries, parsed.place, parsed.recipe, parsed.overrides, stop, context)
-          : resume_run(registries, parsed.place, parsed.resume, parsed.overrides, stop, context);
+          ? start_run(registries, parsed.options, parsed.recipe, parsed.overrides, stop, context)
+          : resume_run(registries, parsed.options, parsed.resume, parsed.overrides, stop, context);
   if (!run) {
     const bool stopped = context.run_on_rank0([&] { return stop.requested(); });
     return stopped ? ExitCode::kStopped : ExitCode::kDone;

@@ -55,27 +55,27 @@ void check(const TrainArguments& arguments) {
     throw UsageError(
         "specify either a recipe or --resume RUN; for example: gallop train fashion-mnist");
   }
-  if (!arguments.resume.empty() && !arguments.place.name.empty()) {
+  if (!arguments.resume.empty() && !arguments.options.name.empty()) {
     throw UsageError(
         "--resume continues a run under its own name; to begin a new run at its newest checkpoint: "
         "--from RUN --name NAME, with a recipe");
   }
-  if (arguments.place.resume_if_there && arguments.place.name.empty()) {
+  if (arguments.options.resume_if_there && arguments.options.name.empty()) {
     throw UsageError("--continue needs the --name of the run");
   }
-  if (arguments.place.allow_changed_data && arguments.resume.empty() &&
-      !arguments.place.resume_if_there) {
+  if (arguments.options.allow_changed_data && arguments.resume.empty() &&
+      !arguments.options.resume_if_there) {
     throw UsageError(
         "--allow-changed-data requires --resume, or --name and "
         "--continue");
   }
-  if (!arguments.resume.empty() && !arguments.place.from.empty()) {
+  if (!arguments.resume.empty() && !arguments.options.from.empty()) {
     throw UsageError("--resume continues an existing run; --from requires a new one");
   }
-  if (arguments.place.share && !arguments.place.from.empty()) {
+  if (arguments.options.share && !arguments.options.from.empty()) {
     throw UsageError("--from and --share are mutually exclusive");
   }
-  if (arguments.place.share && !arguments.resume.empty()) {
+  if (arguments.options.share && !arguments.resume.empty()) {
     throw UsageError("--share requires a new run, or --name and --continue");
   }
 }
@@ -101,22 +101,22 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
       ->expected(1)
       ->take_all();
   parser.add_option("--resume", arguments.resume, "RUN: continue this run, by name or folder");
-  parser.add_option("--name", arguments.place.name, "run name; RECIPE-NUMBER by default");
-  parser.add_flag("--continue", arguments.place.resume_if_there,
+  parser.add_option("--name", arguments.options.name, "run name; RECIPE-NUMBER by default");
+  parser.add_flag("--continue", arguments.options.resume_if_there,
                   "with --name: resume the run if it exists, else start it");
-  parser.add_flag("--allow-changed-data", arguments.place.allow_changed_data,
+  parser.add_flag("--allow-changed-data", arguments.options.allow_changed_data,
                   "resume although data files were added, removed or changed");
-  parser.add_option("--from", arguments.place.from,
+  parser.add_option("--from", arguments.options.from,
                     "RUN: start from this run's newest checkpoint, by name or folder");
   parser
-      .add_option("--share", arguments.place.share,
+      .add_option("--share", arguments.options.share,
                   "COUNT: start from a checkpoint of a run in the same folder whose training is "
                   "bit-identical up to there; keep this many checkpoints for other runs")
       ->check(non_negative());
   std::string until;
   parser.add_option("--until", until,
                     "stop and save at this point, to be continued later: '3 epochs', '500 steps'");
-  parser.add_option("--runs", arguments.place.runs, "folder of the runs");
+  parser.add_option("--runs", arguments.options.runs, "folder of the runs");
   track::mlflow::Target mlflow;
   auto* to_mlflow = parser.add_option(
       "--mlflow", mlflow.address, "ADDRESS: push the run to this MLflow server while it trains");
@@ -133,10 +133,10 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
   add_targets(targets, arguments.overrides);
   if (to_mlflow->count() > 0) {
     track::mlflow::check_address(mlflow.address);
-    arguments.place.mlflow = mlflow;
+    arguments.options.mlflow = mlflow;
   }
   check(arguments);
-  if (!until.empty()) arguments.place.until = parse_until(until);
+  if (!until.empty()) arguments.options.until = parse_until(until);
   return true;
 }
 

@@ -5,14 +5,14 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
-#include "gallop/app/run_place.h"
+#include "gallop/app/run_options.h"
 
 namespace gallop::app {
 
 /// Arguments of 'gallop train': a recipe or a run to resume, one of both.
 struct TrainArguments {
   std::string recipe, resume;
-  RunPlace place;
+  RunOptions options;
   bool show_config = false;
   bool quiet = false;
   bool json = false;

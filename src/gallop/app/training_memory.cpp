@@ -54,7 +54,7 @@ int64_t further_bytes(const TrainingMemory& memory) {
   const int64_t all = memory.parameters;
   // Parameters at the last synchronization, and the outer momentum.
   const int64_t outer = memory.strategy == "diloco" && memory.processes > 1 ? 2 * all : 0;
-  // Of parameters, gradients and state, the share that a process has of experts and of the rest.
+  // The fraction of parameters, gradients and state that a process has of experts and of the rest.
   const double here =
       1 - memory.expert_share + memory.expert_share / static_cast<double>(memory.expert_parts);
   const auto kept = [here](int64_t bytes) {

@@ -14,7 +14,7 @@ struct TrainingMemory {
   int64_t processes = 1, processes_here = 1;
   std::string strategy = "ddp";
   parallel::Shares shares{};  ///< What the strategy divides.
-  /// Of the parameters, those of experts, which parallel.name=expert divides further.
+  /// The experts' fraction of the parameters, which parallel.name=expert divides further.
   double expert_share = 0;
   int64_t expert_parts = 1;
   bool has_blocks = false;  ///< Whether zero-3 can divide the model.

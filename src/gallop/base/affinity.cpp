@@ -25,12 +25,12 @@ int online() { return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN
 
 struct Cores {
   cpu_set_t all{};
-  bool are_told = sched_getaffinity(0, sizeof(all), &all) == 0;
+  bool is_known = sched_getaffinity(0, sizeof(all), &all) == 0;
   std::vector<int> numbers;
 
   Cores() {
-    for (int core = 0; core < (are_told ? CPU_SETSIZE : online()); ++core) {
-      if (!are_told || CPU_ISSET(core, &all)) numbers.push_back(core);
+    for (int core = 0; core < (is_known ? CPU_SETSIZE : online()); ++core) {
+      if (!is_known || CPU_ISSET(core, &all)) numbers.push_back(core);
     }
   }
 };
@@ -116,7 +116,7 @@ std::vector<int> part_of(const std::vector<int>& all, int part, int parts) {
 
 void set_cpu_affinity(const std::vector<int>& numbers) {
   Cores& mine = cores();
-  if (!mine.are_told || numbers.empty()) return;
+  if (!mine.is_known || numbers.empty()) return;
   CPU_ZERO(&mine.all);
   for (const int number : numbers) CPU_SET(number, &mine.all);
   mine.numbers = numbers;
@@ -124,7 +124,7 @@ void set_cpu_affinity(const std::vector<int>& numbers) {
 }
 
 void run_on_core(int number) {
-  if (!cores().are_told) return;
+  if (!cores().is_known) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(number, &one);
@@ -132,7 +132,7 @@ void run_on_core(int number) {
 }
 
 void run_on_all_cores() {
-  if (cores().are_told) sched_setaffinity(0, sizeof(cores().all), &cores().all);
+  if (cores().is_known) sched_setaffinity(0, sizeof(cores().all), &cores().all);
 }
 
 }  // namespace gallop

@@ -29,7 +29,7 @@ bool is_own(const fs::path& path, mode_t type) {
 }
 
 bool is_folder_name(std::string_view name, std::string_view prefix) {
-  constexpr size_t kLetters = 6;  // Of mkdtemp().
+  constexpr size_t kLetters = 6;  // Letters that mkdtemp() replaces.
   return name.starts_with(prefix) && name.size() == prefix.size() + kLetters &&
          std::all_of(name.end() - kLetters, name.end(),
                      [](unsigned char c) { return std::isalnum(c) != 0; });

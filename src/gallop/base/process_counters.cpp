@@ -75,7 +75,7 @@ std::string why_not_open(int error, const fs::path& proc) {
   }
 }
 
-// Of a thread since its start; nothing if it has ended or the kernel does not say.
+// The migrations of a thread since its start; nothing if it has ended or the kernel does not say.
 std::optional<int64_t> migrations_of(const fs::path& thread) {
   std::ifstream file(thread / "sched");
   for (std::string line; std::getline(file, line);) {

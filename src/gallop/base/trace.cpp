@@ -93,7 +93,7 @@ int64_t monotonic_nanoseconds() {
 }
 
 TraceRecorder::TraceRecorder() : thread_(gettid()) {
-  buffers().take();  // Of spans that ended after an earlier recording.
+  buffers().take();  // Drops spans that ended after an earlier recording.
   if (is_tracing_flag.exchange(true)) {
     recording_ = false;
     throw InternalError("a trace is being recorded already");

@@ -27,7 +27,7 @@ constexpr int64_t kSlotOfMemory = 8, kMostSlotBytes = int64_t{1} << 42;
 // Lies before each block.
 struct Header {
   std::atomic<bool> held;
-  int64_t bytes;  // Of an Apart block, including this header.
+  int64_t bytes;  // Bytes of an Apart block, including this header.
 };
 static_assert(sizeof(Header) <= Arena::kMargin);
 
@@ -47,7 +47,7 @@ struct Region {
   // The upper half of a slot, where Apart blocks lie; present while an arena owns the slot or
   // any of its blocks are held.
   std::array<std::optional<FreeRanges>, kSlots> apart;
-  std::array<bool, kSlots> keeps_pages{};  // Of Apart blocks that are freed.
+  std::array<bool, kSlots> keeps_pages{};  // Whether Apart blocks that are freed keep their pages.
 
   Region() {
     const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -75,11 +75,11 @@ struct Region {
     return offset < 0 ? nullptr : begin + slot_bytes * slot + offset;
   }
 
-  void give_back_apart(std::byte* block, int64_t bytes) {
+  void release_apart(std::byte* block, int64_t bytes) {
     const std::lock_guard lock(mutex);
     const int slot = slot_of(block);
     if (!keeps_pages[slot]) madvise(block, static_cast<size_t>(bytes), MADV_DONTNEED);
-    apart[slot]->give_back(block - begin - slot_bytes * slot, bytes);
+    apart[slot]->release(block - begin - slot_bytes * slot, bytes);
   }
 
   void keep_pages_apart(int slot, bool keep) {
@@ -123,7 +123,7 @@ void release(void* pointer) {
   }
   Header* header = header_of(pointer);
   if (is_apart(pointer)) {
-    region().give_back_apart(reinterpret_cast<std::byte*>(header), header->bytes);
+    region().release_apart(reinterpret_cast<std::byte*>(header), header->bytes);
   } else {
     header->held.store(false, std::memory_order_release);
     region().placed_held[region().slot_of(pointer)] -= 1;

@@ -52,7 +52,8 @@ Signature signature_of(const std::vector<at::Tensor>& inputs, int64_t mode) {
       numbers.insert(numbers.end(), input.strides().begin(), input.strides().end());
     }
     numbers.push_back(input.requires_grad() ? 1 : 0);
-    numbers.push_back((input.is_conj() ? 1 : 0) + (input.is_neg() ? 2 : 0));  // Of the memory.
+    numbers.push_back((input.is_conj() ? 1 : 0) +
+                      (input.is_neg() ? 2 : 0));  // Flags of the memory.
     numbers.push_back(static_cast<int64_t>(input.scalar_type()));
     numbers.push_back(static_cast<int64_t>(input.device().type()) * 256 + input.device().index());
   }

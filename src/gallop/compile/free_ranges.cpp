@@ -22,7 +22,7 @@ int64_t FreeRanges::take(int64_t bytes) {
   return offset;
 }
 
-void FreeRanges::give_back(int64_t offset, int64_t bytes) {
+void FreeRanges::release(int64_t offset, int64_t bytes) {
   int64_t end = offset + bytes;
   auto next = end_of_.lower_bound(offset);
   if (next != end_of_.end() && next->first == end) {

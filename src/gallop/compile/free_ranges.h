@@ -14,7 +14,7 @@ class FreeRanges {
   /// Allocates a block of `bytes` (above 0) and returns its offset; -1 if no part is large enough.
   int64_t take(int64_t bytes);
   /// Releases a block completely.
-  void give_back(int64_t offset, int64_t bytes);
+  void release(int64_t offset, int64_t bytes);
 
   /// Free parts, from offset to end. Adjacent parts are merged.
   const std::map<int64_t, int64_t>& ranges() const { return end_of_; }

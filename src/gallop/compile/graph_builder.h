@@ -61,7 +61,7 @@ class GraphBuilder {
   void check_size_kept(const Node& node, const at::Tensor& written);
 
   Graph graph_;
-  std::vector<RecordedCall> calls_;  // Of its nodes.
+  std::vector<RecordedCall> calls_;  // Calls of its nodes.
   std::string refusal_;
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;

@@ -114,14 +114,14 @@ double unpadded(const View& input, const View& output, const View& weight,
   return share;
 }
 
-// Of LibTorch's, with lists from argument `first`: stride, padding, dilation, and `transposed`.
+// For LibTorch's, with lists from argument `first`: stride, padding, dilation, and `transposed`.
 double unpadded(const Call& call, size_t input, const View& output, size_t weight, size_t first) {
   if (call.flag(first + 3)) return 1;
   return unpadded(call[input], output, call[weight], call.numbers(first), call.numbers(first + 1),
                   call.numbers(first + 2));
 }
 
-// Of ours, with numbers from argument `first`: stride and padding.
+// For ours, with numbers from argument `first`: stride and padding.
 double unpadded(const Call& call, const View& input, const View& output, const View& weight,
                 size_t first) {
   return unpadded(input, output, weight, call.numbers(first), call.numbers(first + 1), {1});

@@ -9,7 +9,7 @@ struct Node;
 
 /// The work of a node.
 struct NodeWork {
-  /// Of GEMMs, convolutions, attention and recurrent layers, as PyTorch counts them
+  /// FLOPs of GEMMs, convolutions, attention and recurrent layers, as PyTorch counts them
   /// (torch.utils.flop_counter): a multiply-add counts as two. Backward does not count what it
   /// recomputes.
   double flops = 0;

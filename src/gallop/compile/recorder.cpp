@@ -289,7 +289,7 @@ class Recorder {
   KeptGenerators& generators_;
   GraphBuilder builder_;
   int64_t calls_ = 0;
-  std::map<BufferId, at::Tensor> copies_;  // Of state and changed inputs, as bytes.
+  std::map<BufferId, at::Tensor> copies_;  // Copies of state and changed inputs, as bytes.
   DeferredCalls deferred_calls_;
   // The source lines of calls in forward, by autograd's sequence number; stable addresses.
   std::map<int64_t, std::string> sources_;

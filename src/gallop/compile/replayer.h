@@ -38,7 +38,7 @@ class Replayer {
   MakeDeviceGraph make_;
   bool is_warm_ = false;
   std::string fallback_reason_;
-  std::vector<at::Tensor> inputs_, outputs_;  // Of the device's graph.
+  std::vector<at::Tensor> inputs_, outputs_;  // Inputs and outputs of the device's graph.
   std::unique_ptr<DeviceGraph> captured_;
 };
 

@@ -118,7 +118,7 @@ class ArraySamples final : public Samples {
     for (const ArrayField& one : fields) list.push_back(one.field);
     return list;
   }
-  // Of the first dimension of a row: channels or features.
+  // Normalizes by the first dimension of a row: by channel or feature.
   void normalize(float* values, size_t count) const {
     const size_t groups = normalization_.mean.size(), each = count / groups;
     for (size_t i = 0; i < count; ++i) {
@@ -417,7 +417,7 @@ class ArraysModule final : public DataModule {
   Names inputs_;
   Normalization normalization_;
   bool has_classes_ = false;
-  bool has_probabilities_ = false;  // Of the classes, as targets.
+  bool has_probabilities_ = false;  // Targets are probabilities of the classes.
 };
 
 }  // namespace

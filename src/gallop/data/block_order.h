@@ -18,7 +18,7 @@ class BlockOrder final : public EpochOrder {
  private:
   Order make(int64_t epoch) const override;
 
-  std::vector<std::vector<int64_t>> samples_of_;  // Of each block.
+  std::vector<std::vector<int64_t>> samples_of_;  // Samples of each block.
   int64_t window_;
   uint64_t seed_;
 };

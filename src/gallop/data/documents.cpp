@@ -55,7 +55,7 @@ class DocumentSamples final : public Samples {
 
  private:
   struct Piece {
-    int64_t text, begin, length;  // Of its labels.
+    int64_t text, begin, length;  // Range of its labels.
   };
 
   TokenRows texts_;

@@ -117,7 +117,7 @@ class Folds {
   }
 
   std::vector<std::vector<int64_t>> counts_;  // [folds][classes]
-  std::vector<int64_t> totals_;               // Of each class.
+  std::vector<int64_t> totals_;               // Totals of each class.
 };
 
 uint64_t key_of(uint64_t seed, int64_t index) {

@@ -19,7 +19,7 @@ void ImageDecoder::decode(std::string_view file, const DecodeRequest& request, I
   DecodeRequest stored = request;
   if (request.region != nullptr) stored.region = &region;
   decode_stored(file, stored, image);
-  region.turn(image, turned_);
+  region.turn(image, oriented_);
 }
 
 void ImageDecoder::decode_stored(std::string_view file, const DecodeRequest& request,

@@ -54,7 +54,7 @@ class ImageDecoder {
   PngDecoder png_;
   GifDecoder gif_;
   TiffDecoder tiff_;
-  std::vector<uint8_t> turned_;
+  std::vector<uint8_t> oriented_;
 };
 
 /// The calling thread's own decoder and file buffer, kept until the thread ends.

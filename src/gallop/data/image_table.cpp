@@ -71,7 +71,7 @@ class ImageTableReader {
     return std::move(parts_);
   }
 
-  /// Of each training image, if data.group is a column; otherwise empty.
+  /// The group of each training image, if data.group is a column; otherwise empty.
   const Names& groups() const { return groups_of_images_; }
   /// The images, where they are files of their own.
   const std::vector<NamedFiles>& named_files() const { return named_files_; }
@@ -229,7 +229,7 @@ class ImageTableReader {
   Names groups_of_images_;
   std::vector<NamedFiles> named_files_;
   bool has_groups_ = false;              // data.group is a column.
-  const TableColumn* groups_ = nullptr;  // Of the table that is being read; null: none.
+  const TableColumn* groups_ = nullptr;  // A column of the table that is being read; null: none.
   bool is_unlabeled_ = false;            // The same.
 };
 

@@ -24,7 +24,7 @@ constexpr size_t kIdentityLetters = 32;
 
 struct Header {
   char magic[8] = {'g', 'a', 'l', 'l', 'o', 'p', 'S', 'D'};
-  uint64_t version = 1;  // Of this layout and of the image decoding.
+  uint64_t version = 1;  // Version of this layout and of the image decoding.
   int64_t pieces = 0;
   int64_t piece_bytes = 0;
   int64_t expected_bytes = 0;

@@ -205,7 +205,7 @@ class Opening {
     for (const int64_t i : cut.taken) taken.push_back(all[static_cast<size_t>(i)]);
   }
 
-  // Of the training rows.
+  // The groups of the training rows.
   Names groups() const {
     const TableColumn& column = *parts_[0]->find(context_.config.group);
     Names names;

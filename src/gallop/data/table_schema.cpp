@@ -101,7 +101,7 @@ class SchemaFinder {
     }
   }
 
-  // Of the columns that no option names for something else.
+  // The last of the columns that no option names for something else.
   const std::string& last_column() const {
     const Names& names = file_.names();
     const auto last = std::find_if(names.rbegin(), names.rend(), [&](const std::string& name) {

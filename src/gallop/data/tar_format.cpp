@@ -19,7 +19,7 @@ constexpr int64_t kBlock = 512;
 constexpr int64_t kWindow = 1 << 15;  // One read covers many small members.
 constexpr int64_t kMaxName = 1 << 16;
 constexpr int64_t kMaxPax = 1 << 20;
-constexpr int64_t kLongestMagic = 6;  // Of compressed files.
+constexpr int64_t kLongestMagic = 6;  // Bytes at the start of compressed files.
 
 // How a file is compressed that is no tar archive, with the remedy; empty if it is not.
 std::string compression_of(std::string_view start) {

@@ -200,7 +200,7 @@ class HeadAttention {
     return {room, rows, width_, width_};
   }
 
-  // The address of column `first` of a paired matrix.
+  // The address of column `first` of a VNNI-packed matrix.
   static const Number* columns_from(const Number* vnni_packed, int64_t first) {
     return vnni_packed + (std::is_same_v<Number, Bf16> ? 2 : 1) * first;
   }

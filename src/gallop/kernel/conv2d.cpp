@@ -22,7 +22,7 @@ namespace {
 
 // A weight of the window and how far away the neighbor is that it multiplies.
 struct Tap {
-  int64_t row, column;  // Of the neighbor, from the pixel that the result's one begins at.
+  int64_t row, column;  // Position of the neighbor, from the pixel that the result's one begins at.
   int64_t y, x;         // In the window.
 };
 
@@ -81,7 +81,7 @@ class Convolution {
         const Bf16* const source = from + i * s_.height * s_.width * s_.inner;
         copy(source, image);
         for (size_t p = 0; p < places_.size(); ++p) {
-          run_place(kernels, p, image, bias, to + i * s_.to_height * s_.to_width * s_.outer);
+          run_position(kernels, p, image, bias, to + i * s_.to_height * s_.to_width * s_.outer);
         }
       }
       kernels.end(state);
@@ -135,7 +135,7 @@ class Convolution {
     steps_.push_back(std::move(steps));
   }
 
-  // Numbers 2i and 2i + 1 woven, for 16 channels of the result.
+  // Numbers 2i and 2i + 1 interleaved, for 16 channels of the result.
   template <typename Weight>
   Bf16* lay_out(const Source& source, int64_t first, const Weight& weight, Bf16* to) const {
     for (int64_t k = 0; k < source.numbers; k += 2) {
@@ -165,8 +165,8 @@ class Convolution {
 
   // Tiles of 16 pixels of a row, of which the last may overlap with the one before, and the last
   // of all may come several times: the numbers are the same.
-  void run_place(const Conv2dKernels& kernels, size_t p, const Bf16* image, const float* bias,
-                 Bf16* to) const {
+  void run_position(const Conv2dKernels& kernels, size_t p, const Bf16* image, const float* bias,
+                    Bf16* to) const {
     const Place& place = places_[p];
     const int64_t columns = s_.columns(place);
     const int64_t in_row = (columns + Conv2dBlock::kPixels - 1) / Conv2dBlock::kPixels;
@@ -195,9 +195,9 @@ class Convolution {
   std::vector<Place> places_;
   int64_t top_ = 0, left_ = 0, bottom_ = 0, right_ = 0;  // Zeros around an image.
   std::vector<Source> sources_;
-  std::vector<Steps> steps_;  // Of each place.
+  std::vector<Steps> steps_;  // Steps of each place.
   std::vector<Bf16> weights_;
-  int64_t block_size_ = 0;  // Of the weights for 16 channels.
+  int64_t block_size_ = 0;  // Size of the weights for 16 channels.
 };
 
 bool is_image_batch(const at::Tensor& tensor) {

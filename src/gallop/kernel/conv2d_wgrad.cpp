@@ -20,8 +20,8 @@ namespace gallop::kernel {
 namespace {
 
 struct Shape {
-  int64_t images, height, width, channels;  // Of x.
-  int64_t out_height, out_width, out;       // Of dy.
+  int64_t images, height, width, channels;  // Shape of x.
+  int64_t out_height, out_width, out;       // Shape of dy.
   int64_t window_height, window_width, stride, padding;
 
   Shape(const at::Tensor& x, int64_t out_channels, const Conv2dWindow& window)
@@ -40,7 +40,8 @@ struct Shape {
   bool is_narrow() const { return channels <= 64; }
   // An inner size of products, in pixels, that keeps both sides in the core's cache.
   int64_t wanted_pixels() const { return is_narrow() ? 1024 : 512; }
-  // Of few channels, those of a window's whole row, which lie side by side, are one matrix.
+  // If there are few channels, those of a window's whole row, which lie side by side, are one
+  // matrix.
   bool joins_columns() const { return channels <= 32; }
   int64_t columns() const { return joins_columns() ? 1 : window_width; }  // Matrices a row.
   int64_t run() const { return joins_columns() ? window_width * channels : channels; }
@@ -140,7 +141,7 @@ class Worker {
       for (int64_t phase = 0; phase < phases(); ++phase) {
         const int64_t more = parts_of(s_.window_height - phase, s_.stride) - 1;
         for (int64_t r = laid_out == 0 ? 0 : laid_out + more; r < needed + more; ++r) {
-          weave(phase, r);
+          interleave(phase, r);
         }
         if (needed == rows && rows * row_pixels() % kStep != 0) clear_behind(phase, rows + more);
       }
@@ -190,7 +191,7 @@ class Worker {
 
   // The r-th row of x of a phase, for each image: rows that a window's rows begin in take turns
   // where the stride passes some over.
-  void weave(int64_t phase, int64_t r) {
+  void interleave(int64_t phase, int64_t r) {
     const int64_t y = (place_.row + r) * s_.stride + phase - s_.padding;
     for (int64_t i = 0; i < s_.images_at_once(); ++i) {
       const int64_t image = place_.image + i, pixel = r * row_pixels() + i * s_.out_width;
@@ -207,8 +208,8 @@ class Worker {
           const int64_t width = std::min(panel_, s_.padded_run() - first);
           Bf16* const to = panel_of(phase, column, first) + pixel * width;
           if (there) {
-            kernels_.weave(row_ + column * s_.channels + first, s_.stride * s_.channels,
-                           s_.out_width, width, to);
+            kernels_.interleave(row_ + column * s_.channels + first, s_.stride * s_.channels,
+                                s_.out_width, width, to);
           } else {
             clear(to, s_.out_width * width);
           }
@@ -253,7 +254,7 @@ class Worker {
   // Where the pixels are from that are at hand.
   struct Place {
     int64_t image, row, rows;
-    const Bf16* dy;  // The row that is being turned.
+    const Bf16* dy;  // The row that is being transposed.
     int64_t transposed_row, transposed_image, transposed_column;
   };
 

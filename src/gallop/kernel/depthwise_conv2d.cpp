@@ -20,9 +20,9 @@ namespace gallop::kernel {
 namespace {
 
 constexpr int64_t kLeastChannels = 16;
-constexpr int64_t kTaskElements = 32768;  // Of a task of a thread.
+constexpr int64_t kTaskElements = 32768;  // Elements of a task of a thread.
 constexpr int64_t kBandBytes = 64 << 10;  // Rows of dy that are read again for each window row.
-constexpr int64_t kMostParts = 32;        // Of a sum over the batch.
+constexpr int64_t kMostParts = 32;        // Parts of a sum over the batch.
 
 bool is_image(const at::Tensor& x) {
   return x.is_cpu() && x.layout() == at::kStrided && x.dim() == 4 && x.numel() > 0 &&

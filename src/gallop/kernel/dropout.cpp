@@ -23,7 +23,7 @@ namespace {
 using Share = std::optional<at::Tensor>;
 
 constexpr int64_t kGrain = 16384 / kDropoutGroup;
-constexpr double kSteps = 0x1p16;  // Of random bits.
+constexpr double kSteps = 0x1p16;  // Values of the random bits.
 
 DropoutDraw draw_of(double p, const at::Tensor& seed_and_step, int64_t call) {
   const auto* state = seed_and_step.const_data_ptr<int64_t>();

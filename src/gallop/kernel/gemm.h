@@ -19,8 +19,8 @@ int64_t padded(int64_t size) {
   return up_to(size, kGemmPad<Number>);
 }
 
-/// GEMMs of one thread, to be created and destroyed there: c[m, n] (+)= a[m, k] b[k, n], b paired,
-/// k padded, m and n multiples of 16.
+/// GEMMs of one thread, to be created and destroyed there: c[m, n] (+)= a[m, k] b[k, n], b
+/// VNNI-packed, k padded, m and n multiples of 16.
 template <typename Number>
 class Gemm {
  public:

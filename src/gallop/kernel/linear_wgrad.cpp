@@ -92,7 +92,7 @@ class Worker {
     const int64_t columns = interleaved_side_.columns;
     for (int64_t column = 0; column < columns; column += kPanel) {
       const int64_t width = std::min(kPanel, columns - column);
-      kernels_.weave(interleaved + column, stride, rows, width, interleaved_);
+      kernels_.interleave(interleaved + column, stride, rows, width, interleaved_);
       products_.multiply(transposed_side_.columns, width, rows, transposed_, rows, interleaved_,
                          width, sums_ + column, columns, more);
     }

@@ -20,8 +20,8 @@
 //   ratio(at, p, m)       makes the ratio of both norms
 //   apply(g, p, s, f, r)  updates p, and else the states
 //
-// Of numbers there are + - *, fma(a, b, c) = a * b + c, fnma(a, b, c) = c - a * b, root, quotient,
-// max, magnitude, sign; of those that belong to a parameter + - * / and what follows below.
+// Numbers have + - *, fma(a, b, c) = a * b + c, fnma(a, b, c) = c - a * b, root, quotient,
+// max, magnitude, sign; those that belong to a parameter have + - * / and what follows below.
 
 #if defined(__CUDACC_RTC__)
 #define GALLOP_DEVICE __device__

@@ -27,7 +27,7 @@ using UpdateRules = RuleList<
     RmspropRule<true, false>, RmspropRule<true, true>, LionRule, ScheduleFreeRule<false>,
     ScheduleFreeRule<true>, LarsRule, LambRule>;
 
-/// Of rules whose states can be kept in 8 bits, which of them have a sign, as bits; below 0 for
+/// For rules whose states can be kept in 8 bits, which of them have a sign, as bits; below 0 for
 /// others.
 template <typename Rule>
 struct EightBits {

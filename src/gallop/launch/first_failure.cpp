@@ -54,7 +54,8 @@ const char* describe_state(char state) {
   }
 }
 
-// Of the processes that others may wait for: a stopped one, otherwise the furthest behind.
+// The slowest of the processes that others may wait for: a stopped one, otherwise the furthest
+// behind.
 const RankReport* slowest(const std::vector<RankReport>& rank_reports) {
   const RankReport* found = nullptr;
   const auto is_worse = [](const RankReport& one, const RankReport& other) {

@@ -34,7 +34,7 @@ class SelfAttention : public torch::nn::Module {
 
  private:
   at::Tensor attend(const at::Tensor& qkv_BT3HD, const Mask& mask);
-  // Of this process's tokens to those of all processes.
+  // Attention of this process's tokens to those of all processes.
   at::Tensor attend_in_ring(const at::Tensor& qkv_BT3HD, const Mask& mask);
   at::Tensor rotation(int64_t tokens, int64_t head);
 

@@ -54,7 +54,7 @@ class ContextParallel {
 
   const TensorGroup& group_;
   ContextMethod method_;
-  mutable int64_t tokens_ = 0;  // Of all processes, in this pass.
+  mutable int64_t tokens_ = 0;  // Tokens of all processes, in this pass.
 };
 
 }  // namespace gallop::model

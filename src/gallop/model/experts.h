@@ -93,7 +93,7 @@ class ExpertsReport {
   std::string next(const std::vector<std::shared_ptr<MixtureOfExperts>>& layers);
 
  private:
-  std::vector<at::Tensor> before_;  // Of each layer, fp64 [E + 1].
+  std::vector<at::Tensor> before_;  // State of each layer before, fp64 [E + 1].
 };
 
 }  // namespace gallop::model

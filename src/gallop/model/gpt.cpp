@@ -256,7 +256,7 @@ class Gpt final : public Network {
   std::shared_ptr<Embedding> tokens_;
   std::shared_ptr<Embedding> positions_;
   std::vector<std::shared_ptr<TransformerLayer>> layers_;
-  std::vector<std::shared_ptr<MixtureOfExperts>> experts_;  // Of the layers that have some.
+  std::vector<std::shared_ptr<MixtureOfExperts>> experts_;  // The layers that have experts.
   ExpertsReport report_;
   std::shared_ptr<Norm> norm_;
   std::shared_ptr<Linear> head_;

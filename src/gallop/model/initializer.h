@@ -44,7 +44,7 @@ class Initializer {
   /// Creates a bias [size] for a layer with this fan_in.
   at::Tensor bias(int64_t size, int64_t fan_in, const InitScheme& scheme);
   at::Tensor normal(at::IntArrayRef sizes, double std);
-  /// Of numbers within -`bound` and `bound`.
+  /// A normal distribution of numbers within -`bound` and `bound`.
   at::Tensor truncated_normal(at::IntArrayRef sizes, double std, double bound);
   at::Tensor constant(at::IntArrayRef sizes, double value);
   /// Creates a zero-dimensional int64 tensor with value 0.

@@ -135,7 +135,7 @@ class Layers final : public Network {
   std::unique_ptr<Sequential> layers_;
   std::shared_ptr<SequenceMask> mask_;
   bool has_views_;
-  at::Tensor position_ids_;     // Of a packed batch, in forward_packed().
+  at::Tensor position_ids_;     // Position ids of a packed batch, in forward_packed().
   std::vector<size_t> blocks_;  // Their indices in `layers_`.
 };
 

@@ -23,7 +23,7 @@ struct Call final : at::ObserverContext {
   bool counts = false;
   int64_t flops = 0;
   int64_t flops_per_output = 0;
-  double active_share = 1;  // Of the parameters, for a token.
+  double active_share = 1;  // Fraction of the parameters, for a token.
   std::vector<size_t> parameters;
 };
 

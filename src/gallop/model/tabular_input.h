@@ -12,8 +12,8 @@ namespace gallop::model {
 
 /// How models for tables turn numbers and categories into a vector.
 struct TabularInputConfig {
-  /// Of numbers: piecewise-linear (Gorishniy et al., "On embeddings for numerical features in
-  /// tabular deep learning", 2022), periodic (the same paper) or none.
+  /// Embedding of numbers: piecewise-linear (Gorishniy et al., "On embeddings for numerical
+  /// features in tabular deep learning", 2022), periodic (the same paper) or none.
   std::string number_embedding = "piecewise-linear";
   int64_t embedding_width = 8;    ///< Of each number.
   int64_t frequencies = 48;       ///< Of each number, if periodic.

@@ -69,14 +69,14 @@ class TensorParallel {
   /// Where the elements of `x`, a part along a dimension of a tensor that has `size` there, lie in
   /// that, so that they draw the random numbers that they would draw in one process.
   kernel::DropoutPart part(const at::Tensor& x, int64_t dim, int64_t size) const;
-  /// Of activations outside of parallel regions.
+  /// The part of activations outside of parallel regions.
   kernel::DropoutPart part_outside(const at::Tensor& x) const;
 
  private:
   const TensorGroup& group_;
   std::map<const at::TensorImpl*, LogicalTensor> divided_;
   std::vector<const at::TensorImpl*> outside_;
-  mutable int64_t tokens_ = 0;  // Of all processes, in this pass.
+  mutable int64_t tokens_ = 0;  // Tokens of all processes, in this pass.
 };
 
 /// Throws UsageError, with the nearest numbers, unless `processes` divide `size` of `what`, such as

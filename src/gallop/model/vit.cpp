@@ -175,7 +175,7 @@ class Vit final : public Network {
   }
 
   int64_t patch_;
-  int64_t rows_, columns_;  // Of patches, in images of the task's size.
+  int64_t rows_, columns_;  // Rows and columns of patches, in images of the task's size.
   double dropout_;
   std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
   at::Tensor class_token_;

@@ -220,8 +220,8 @@ class Muon final : public Optimizer {
     constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
     const bool is_tall = x.size(1) > x.size(2);
     for (int64_t step = 0; step < config_.ns_steps; ++step) {
-      const at::Tensor turned = x.transpose(1, 2);
-      const at::Tensor gram = is_tall ? at::bmm(turned, x) : at::bmm(x, turned);
+      const at::Tensor transposed = x.transpose(1, 2);
+      const at::Tensor gram = is_tall ? at::bmm(transposed, x) : at::bmm(x, transposed);
       const at::Tensor factor = at::baddbmm(gram, gram, gram, kB, kC);
       x = is_tall ? at::baddbmm(x, x, factor, kA) : at::baddbmm(x, factor, x, kA);
     }

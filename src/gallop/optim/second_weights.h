@@ -32,7 +32,8 @@ class SecondWeights {
   std::string name_, own_;
   NamedTensors live_;
   std::vector<at::Tensor> own_tensors_, live_tensors_;
-  std::vector<at::Tensor> training_;  // Of bf16 weights while swapped in; undefined otherwise.
+  std::vector<at::Tensor>
+      training_;  // Values of bf16 weights while swapped in; undefined otherwise.
   at::Tensor counts_;
   kernel::AverageRule rule_;
   bool inside_ = false;

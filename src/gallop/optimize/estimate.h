@@ -16,8 +16,8 @@ struct Estimate {
 /// degrees of freedom.
 double student_t(int64_t degrees_of_freedom);
 
-/// Of the mean of values: their standard deviation over the root of their number; 0 for fewer than
-/// two.
+/// The standard error of the mean of values: their standard deviation over the root of their
+/// number; 0 for fewer than two.
 double standard_error(std::span<const double> values);
 
 /// The mean of measurements. The interval of fewer than two is infinite.

@@ -130,9 +130,9 @@ Json json_of(const Comparison& one) {
   return json;
 }
 
-Json json_of(const TrainedRun& one) {
+Json json_of(const TrainingResult& one) {
   Json points = Json::array();
-  for (const TrainedRun::Point& point : one.evaluations) {
+  for (const TrainingResult::Point& point : one.evaluations) {
     points.push_back({{"epochs", point.epochs}, {"metric", number(point.metric)}});
   }
   Json json = {
@@ -172,10 +172,10 @@ Comparison comparison_of(const Json& json) {
           .energy_method = json.at("energy_method").get<std::string>()};
 }
 
-TrainedRun run_of(const Json& json) {
-  TrainedRun run{.folder = json.at("folder").get<std::string>(),
-                 .training_seconds = json.at("training_seconds").get<double>(),
-                 .failure = json.value("failure", "")};
+TrainingResult run_of(const Json& json) {
+  TrainingResult run{.folder = json.at("folder").get<std::string>(),
+                     .training_seconds = json.at("training_seconds").get<double>(),
+                     .failure = json.value("failure", "")};
   for (const Json& point : json.at("evaluations")) {
     run.evaluations.push_back({.epochs = point.at("epochs").get<double>(),
                                .metric = number_of(point.at("metric"), std::nan(""))});

@@ -18,11 +18,11 @@ Json json_of(const Speed& one);
 Json json_of(const Settings& one);
 Json json_of(const std::vector<Prediction>& all);
 Json json_of(const Comparison& one);
-Json json_of(const TrainedRun& one);
+Json json_of(const TrainingResult& one);
 
 Settings settings_of(const Json& json);
 std::vector<Prediction> predictions_of(const Json& json);
 Comparison comparison_of(const Json& json);
-TrainedRun run_of(const Json& json);
+TrainingResult run_of(const Json& json);
 
 }  // namespace gallop::optimize

@@ -12,7 +12,7 @@ double Comparison::memory_gain() const {
              : 1;
 }
 
-std::optional<double> TrainedRun::epochs_to(double target, bool higher_is_better) const {
+std::optional<double> TrainingResult::epochs_to(double target, bool higher_is_better) const {
   for (const Point& point : evaluations) {
     if (higher_is_better ? point.metric >= target : point.metric <= target) return point.epochs;
   }

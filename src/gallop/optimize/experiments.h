@@ -79,8 +79,8 @@ struct Comparison {
   double memory_gain() const;
 };
 
-/// A training to its end.
-struct TrainedRun {
+/// The result of a training that ran to its end.
+struct TrainingResult {
   struct Point {
     double epochs = 0;  ///< Done by then.
     double metric = 0;
@@ -105,7 +105,7 @@ class Experiments {
   virtual std::vector<Prediction> predict(const std::vector<std::string>& options) = 0;
   virtual Comparison compare(const std::vector<std::string>& base,
                              const std::vector<std::string>& changed) = 0;
-  virtual TrainedRun train(const std::vector<std::string>& options, int64_t seed) = 0;
+  virtual TrainingResult train(const std::vector<std::string>& options, int64_t seed) = 0;
   /// The learning rate that a range test suggests; nothing if it finds none.
   virtual std::optional<double> find_lr(const std::vector<std::string>& options) = 0;
   /// Seconds that all of these took so far.

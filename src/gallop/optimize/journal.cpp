@@ -114,7 +114,7 @@ Comparison Journal::compare(const std::vector<std::string>& base,
       result_of(experiment, [&] { return json_of(experiments_.compare(base, changed)).dump(); })));
 }
 
-TrainedRun Journal::train(const std::vector<std::string>& options, int64_t seed) {
+TrainingResult Journal::train(const std::vector<std::string>& options, int64_t seed) {
   const std::string experiment = fmt::format("train {} with seed {}", text_of(options), seed);
   return run_of(Json::parse(
       result_of(experiment, [&] { return json_of(experiments_.train(options, seed)).dump(); })));

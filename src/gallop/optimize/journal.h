@@ -23,9 +23,9 @@ class Journal final : public Experiments {
   std::vector<Prediction> predict(const std::vector<std::string>& options) override;
   Comparison compare(const std::vector<std::string>& base,
                      const std::vector<std::string>& changed) override;
-  TrainedRun train(const std::vector<std::string>& options, int64_t seed) override;
+  TrainingResult train(const std::vector<std::string>& options, int64_t seed) override;
   std::optional<double> find_lr(const std::vector<std::string>& options) override;
-  /// Of the experiments that were asked for, including those of earlier processes.
+  /// The time of the experiments that were asked for, including those of earlier processes.
   double seconds() const override { return seconds_; }
 
   /// How many results the file had.

@@ -70,7 +70,7 @@ struct Report {
   std::optional<Comparison> total;
   std::vector<Ablation> ablations;
 
-  // Of the goal time-to-accuracy.
+  // Results for the goal time-to-accuracy.
   std::optional<double> target;           ///< The metric of the recipe as it is.
   std::optional<Trainings> plain_runs;    ///< In the best execution, but with its mathematics.
   std::optional<Trainings> best_runs;     ///< Of the length of the best recipe.
@@ -83,7 +83,7 @@ struct Report {
   /// The factor between the recipe as it is and the best one in what the goal counts.
   double total_gain() const;
   bool has_target() const { return target && total && plain_runs && best_runs; }
-  /// Of reaching the target, if there is one, with the recipe as it is and the best one.
+  /// The cost of reaching the target, if there is one, with the recipe as it is and the best one.
   Cost plain_cost() const { return cost_of(*plain_runs, total->base); }
   Cost best_cost() const { return cost_of(*best_runs, total->changed); }
 

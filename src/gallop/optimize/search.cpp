@@ -46,7 +46,7 @@ bool ablate_training(SearchState& state, size_t index) {
   }
   for (double epochs = best.epochs; ablation.is_least;
        epochs = std::min(state.report.plain.epochs, epochs / kShorter)) {
-    const TrainedRun run =
+    const TrainingResult run =
         state.experiments.train(state.with_length(state.options(index), epochs), 1);
     if (!run.failure.empty()) return false;
     const auto reached = run.epochs_to(*state.report.target, state.settings.higher_is_better);

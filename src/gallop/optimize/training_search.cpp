@@ -13,8 +13,9 @@ namespace gallop::optimize {
 
 namespace {
 
-constexpr double kReferenceShare = 0.35;  // Of what is left, for the trainings of the target.
-constexpr double kLeastEpochs = 0.02;     // Of those of the recipe.
+constexpr double kReferenceShare =
+    0.35;                              // Fraction of what is left, for the trainings of the target.
+constexpr double kLeastEpochs = 0.02;  // Fraction of the epochs of the recipe.
 // A change of the training that is this much faster need not have a better metric. A larger batch
 // must be.
 constexpr double kFaster = 1.05;
@@ -41,9 +42,9 @@ class TrainingSearch {
           does_not_fit(state_.samples_per_second > 0 ? state_.seconds_of_training(epochs) : 0);
       return;
     }
-    const std::vector<TrainedRun> references = train_references(epochs);
+    const std::vector<TrainingResult> references = train_references(epochs);
     std::vector<double> metrics;
-    for (const TrainedRun& run : references) metrics.push_back(run.metric());
+    for (const TrainingResult& run : references) metrics.push_back(run.metric());
     state_.report.target = Trainings{.metrics = metrics}.mean_metric();
     state_.report.plain_runs = summarize(references, epochs);
     noise_ = standard_error(metrics);
@@ -73,18 +74,19 @@ class TrainingSearch {
  private:
   // A training that a change of the training is compared with.
   struct Incumbent {
-    TrainedRun run;
+    TrainingResult run;
     double epochs = 0;
   };
 
-  TrainedRun train(double epochs, const std::vector<std::string>& changes = {}, int64_t seed = 1) {
+  TrainingResult train(double epochs, const std::vector<std::string>& changes = {},
+                       int64_t seed = 1) {
     return state_.experiments.train(state_.with_length(with(state_.options(), changes), epochs),
                                     seed);
   }
 
   // With the seeds 1, 2, ..., up to the first that fails.
-  std::vector<TrainedRun> train_all(double epochs, int64_t seeds) {
-    std::vector<TrainedRun> runs;
+  std::vector<TrainingResult> train_all(double epochs, int64_t seeds) {
+    std::vector<TrainingResult> runs;
     for (int64_t seed = 1; seed <= seeds; ++seed) {
       runs.push_back(train(epochs, {}, seed));
       if (!runs.back().failure.empty()) break;
@@ -102,9 +104,9 @@ class TrainingSearch {
     return state_.settings.higher_is_better ? metric > than + margin : metric < than - margin;
   }
 
-  Trainings summarize(const std::vector<TrainedRun>& runs, double epochs) const {
+  Trainings summarize(const std::vector<TrainingResult>& runs, double epochs) const {
     Trainings all{.epochs = epochs};
-    for (const TrainedRun& run : runs) {
+    for (const TrainingResult& run : runs) {
       const auto reached = run.epochs_to(*state_.report.target, state_.settings.higher_is_better);
       all.metrics.push_back(run.metric());
       all.epochs_to_target += reached.value_or(epochs) / static_cast<double>(runs.size());
@@ -113,11 +115,11 @@ class TrainingSearch {
     return all;
   }
 
-  std::vector<TrainedRun> train_references(double epochs) {
+  std::vector<TrainingResult> train_references(double epochs) {
     const double each = state_.seconds_of_training(epochs);
     const auto fit = static_cast<int64_t>(kReferenceShare * state_.left() / each);
     const int64_t seeds = std::clamp<int64_t>(fit, 1, state_.config.seeds);
-    std::vector<TrainedRun> runs = train_all(epochs, seeds);
+    std::vector<TrainingResult> runs = train_all(epochs, seeds);
     if (!runs.back().failure.empty()) throw DataError(runs.back().failure);
     return runs;
   }
@@ -132,7 +134,7 @@ class TrainingSearch {
       return state_.add(std::move(trial));
     }
     const double before = state_.experiments.seconds();
-    TrainedRun run = train(epochs, change.options);
+    TrainingResult run = train(epochs, change.options);
     trial.seconds = state_.experiments.seconds() - before;
     if (!run.failure.empty()) {
       trial.verdict = Verdict::kFailed;
@@ -280,7 +282,7 @@ class TrainingSearch {
                 .seconds = state_.experiments.seconds() - before});
   }
 
-  bool reaches_target(const TrainedRun& run) const {
+  bool reaches_target(const TrainingResult& run) const {
     return run.failure.empty() && !is_better(*state_.report.target, run.metric());
   }
 
@@ -294,7 +296,7 @@ class TrainingSearch {
       const double next = reaches ? epochs * kShorter : std::min(most, epochs / kShorter);
       const bool is_end = reaches ? next < kLeastEpochs * most : epochs >= most;
       if (is_end || state_.seconds_of_training(next) > state_.left()) break;
-      TrainedRun run = train(next);
+      TrainingResult run = train(next);
       const bool reached = reaches_target(run);
       epochs = next;
       if (reached) best = {std::move(run), next};
@@ -321,7 +323,7 @@ class TrainingSearch {
     const auto seeds = static_cast<int64_t>(state_.report.plain_runs->metrics.size());
     double epochs = incumbent.epochs;
     while (true) {
-      const std::vector<TrainedRun> runs = train_all(epochs, seeds);
+      const std::vector<TrainingResult> runs = train_all(epochs, seeds);
       if (!runs.back().failure.empty()) return false;
       const Trainings all = summarize(runs, epochs);
       if (!is_better(*state_.report.target, all.mean_metric())) {
@@ -362,7 +364,7 @@ class TrainingSearch {
       return;
     }
     if (static_cast<double>(seeds) * state_.seconds_of_training(epochs) > state_.left()) return;
-    const std::vector<TrainedRun> runs = train_all(epochs, seeds);
+    const std::vector<TrainingResult> runs = train_all(epochs, seeds);
     if (!runs.back().failure.empty()) return;
     state_.report.equal_runs = summarize(runs, epochs);
   }
@@ -370,7 +372,7 @@ class TrainingSearch {
   SearchState& state_;
   Incumbent unshortened_;        // The best recipe before its length was changed.
   double noise_ = 0;             // Standard error of the target.
-  double training_speedup_ = 1;  // Of kept changes of the training, such as larger batches.
+  double training_speedup_ = 1;  // Speedup of kept changes of the training, such as larger batches.
 };
 
 }  // namespace

@@ -74,7 +74,7 @@ class Collectives {
   /// each for the ranks of which it is one; see DeviceMesh. `name` is for messages. This group must
   /// outlive it.
   std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks, const std::string& name);
-  /// Of a subgroup: its name, with a number if that has been in use before, and thus the same in
+  /// The name of a subgroup, with a number if that has been in use before, and thus the same in
   /// all of its processes. Otherwise empty.
   const std::string& name() const { return name_; }
   /// This group, or the subgroup of it that has this name. Throws InternalError for another name.
@@ -99,7 +99,7 @@ class Collectives {
 
  private:
   std::string name_;
-  Collectives* whole_ = nullptr;                   // Of a subgroup: what it is a part of.
+  Collectives* whole_ = nullptr;                   // The group that a subgroup is a part of.
   std::map<std::string, Collectives*> subgroups_;  // By Collectives::name().
   std::map<std::string, int> made_;                // Subgroups so far, by the name they were given.
 };

@@ -146,7 +146,7 @@ void DataParallel::note_gradient(size_t parameter) {
   if (buckets_.is_filled(parameter)) {
     throw InternalError("a parameter has got its gradient twice in one backward pass");
   }
-  if (buckets_.fill(parameter) && !is_told_) start_full_ones(buckets_.size());
+  if (buckets_.fill(parameter) && !is_deferred_) start_full_ones(buckets_.size());
 }
 
 void DataParallel::start_buckets(size_t end) {

@@ -68,7 +68,7 @@ class DataParallel : public Strategy {
   /// Whether gradients are moved into buckets, as they are at first, or stay where they are.
   void use_buckets(bool used) { uses_buckets_ = used; }
   /// From now on, buckets are started by start_buckets() alone.
-  void start_when_told() { is_told_ = true; }
+  void defer_all_reduce() { is_deferred_ = true; }
   /// Starts the buckets before `end`, with zeros for gradients that are missing.
   void start_buckets(size_t end);
 
@@ -86,7 +86,7 @@ class DataParallel : public Strategy {
   GradientHooks hooks_;
   size_t started_ = 0;  // The number of buckets started in this step.
   bool uses_buckets_ = true;
-  bool is_told_ = false;
+  bool is_deferred_ = false;
   bool expects_ = false;
   bool is_last_ = true;  // The pass that is under way, of those of a step.
 };

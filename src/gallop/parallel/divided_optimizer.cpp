@@ -93,7 +93,7 @@ std::vector<LogicalTensor> DividedOptimizer::logical_state() const {
   for (const auto& [name, whole] : whole_->state()) {
     auto found = local.find(name);
     if (found == local.end()) found = local.find(name_in_parts(name));
-    // Of a parameter of which this process has nothing, an optimizer may keep nothing.
+    // An optimizer may keep nothing of a parameter of which this process has nothing.
     all.push_back({.name = name,
                    .whole = whole,
                    .local = found != local.end() ? found->second : at::Tensor()});

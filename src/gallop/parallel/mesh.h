@@ -63,7 +63,7 @@ class DeviceMesh {
   int size_;
 };
 
-/// Of DeviceMesh::kAxes, those that strategies combine.
+/// The axes of DeviceMesh::kAxes that strategies combine.
 inline constexpr const char *kPipelineAxis = "pp", *kReplicaAxis = "dp_replicate",
                             *kShardAxis = "dp_shard", *kContextAxis = "cp", *kTensorAxis = "tp",
                             *kExpertAxis = "ep";

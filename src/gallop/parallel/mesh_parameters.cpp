@@ -15,7 +15,7 @@ namespace gallop::parallel {
 
 namespace {
 
-// Of as many dimensions: groups of an optimizer tell matrices from vectors by them.
+// A tensor of as many dimensions: groups of an optimizer tell matrices from vectors by them.
 at::Tensor nothing_of(const at::Tensor& parameter) {
   const auto dims = static_cast<size_t>(std::max<int64_t>(1, parameter.dim()));
   return at::empty(std::vector<int64_t>(dims, 0), parameter.options().requires_grad(false));
@@ -200,7 +200,7 @@ class MeshOptimizer final : public DividedOptimizer {
                         parameters_.option(), state.name));
       }
     }
-    // Of parameters of other stages, the optimizer here may have states that are constants.
+    // The optimizer here may have constant states of parameters of other stages.
     if (state.elements_in(parameters_.rank()) == 0) state.local = at::Tensor();
     require_own_part(state, parameters_.rank());
   }

@@ -26,7 +26,7 @@ struct MeshDivision {
   StageParameters* stages = nullptr;  ///< Along pp; null: every process has all layers.
   /// Along dp_shard, the parameters of this process's stages; null: replicas update the same.
   const ParameterShards* shards = nullptr;
-  /// Of each rank along the axis: replica_shards() of all stages. Empty without shards.
+  /// For each rank along the axis, replica_shards() of all stages. Empty without shards.
   std::vector<std::map<std::string, std::vector<LogicalTensor::Part>>> shard_parts{};
 };
 

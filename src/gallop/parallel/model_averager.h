@@ -84,7 +84,7 @@ class ModelAverager {
   AveragingSchedule schedule_;
   std::optional<OuterOptimizer> outer_;
   SharedStatistics statistics_;
-  NamedTensors start_, momentum_;  // Of the outer optimizer.
+  NamedTensors start_, momentum_;  // State of the outer optimizer.
   bool has_start_ = false;
   bool is_local_ = false, are_equal_ = true, has_trained_locally_ = false;
   int64_t step_ = 0;

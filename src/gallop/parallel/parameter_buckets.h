@@ -78,7 +78,7 @@ class ParameterBuckets {
   // Consecutive elements of a bucket, the parts of a shard group.
   struct Region {
     at::Tensor tensor;
-    std::vector<int64_t> sizes;  // Of its processes.
+    std::vector<int64_t> sizes;  // Sizes in its processes.
   };
   struct Bucket {
     at::Tensor tensor;
@@ -94,7 +94,7 @@ class ParameterBuckets {
   };
 
   std::vector<Bucket> buckets_;
-  std::vector<Place> places_;  // Of each parameter.
+  std::vector<Place> places_;  // Place of each parameter.
   Keeps keeps_;
   Group group_;
   bool is_whole_ = false;

@@ -69,7 +69,7 @@ class Pipeline final : public ModelParallel {
   std::vector<StageBlocks> stages_;
   std::vector<std::string> tied_;
   std::unique_ptr<StageParameters> stage_parameters_;
-  SharedStatistics statistics_;  // Of this process's stages, over their replicas.
+  SharedStatistics statistics_;  // Statistics of this process's stages, over their replicas.
 };
 
 /// Throws UsageError if so many processes cannot compute batches of `rows` samples in so many

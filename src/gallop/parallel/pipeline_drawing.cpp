@@ -19,7 +19,7 @@ using Span = PipelineTimeline::Span;
 // Boxes of a rank in order, with both passes of a pair in one.
 struct Box {
   const Span* span = nullptr;
-  const Span* second = nullptr;  // Of a pair.
+  const Span* second = nullptr;  // The second span of a pair.
 };
 
 std::vector<Box> boxes_of(const std::vector<Span>& spans) {

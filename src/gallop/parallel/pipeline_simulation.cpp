@@ -38,7 +38,7 @@ PipelineCosts PipelineCosts::of_equal_stages(const PipelineSchedule& schedule, d
 
 double PipelineTimeline::busy(int rank) const {
   double seconds = 0;
-  double end = 0;  // Of the span before; the spans of a pair are equal.
+  double end = 0;  // End of the span before; the spans of a pair are equal.
   for (const Span& span : ranks[static_cast<size_t>(rank)]) {
     if (span.end > end) seconds += span.end - span.begin;
     end = span.end;

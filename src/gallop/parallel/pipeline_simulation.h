@@ -8,7 +8,7 @@ namespace gallop::parallel {
 
 /// What the passes of one micro-batch cost, in any unit of time.
 struct PipelineCosts {
-  /// Of each stage; a backward pass takes the sum of its two parts.
+  /// Seconds of each stage; a backward pass takes the sum of its two parts.
   std::vector<double> forward, input_gradient, weight_gradient;
   double hop = 0;  ///< From the end of a pass until another rank has its result.
 

@@ -20,7 +20,7 @@ namespace {
 // What is received of two buckets at once is kept, so that memory does not grow with the model.
 constexpr size_t kInFlight = 2;
 
-// Of a sum of such tensors.
+// The type of a sum of such tensors.
 at::ScalarType sum_type(const at::Tensor& tensor) {
   const bool is_narrow = tensor.is_floating_point() && tensor.element_size() < 4;
   return is_narrow ? at::kFloat : tensor.scalar_type();
@@ -151,7 +151,7 @@ class RankOrderSums final : public BucketSums {
   bool gathers_;
   bool accumulates_ = false;
   std::vector<at::Tensor> memory_;    // In turn, of all buckets that are kept.
-  std::vector<at::Tensor> received_;  // Of each bucket: its own part of all processes.
+  std::vector<at::Tensor> received_;  // For each bucket, its own part of all processes.
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ void ShardLayout::fill_buckets(const std::vector<ParameterShape>& parameters,
     open = {};
   };
   std::map<std::tuple<bool, bool, bool, c10::ScalarType>, Open> all;
-  std::vector<Open*> in_order;  // Of the last parameter that came.
+  std::vector<Open*> in_order;  // By the last parameter that came.
   const auto close_all = [&] {
     for (Open* const open : in_order) close(*open);
     in_order.clear();

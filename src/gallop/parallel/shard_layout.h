@@ -66,9 +66,9 @@ class ShardLayout {
   void cut(Bucket& bucket, int64_t elements, const std::vector<ParameterShape>& parameters);
 
   int processes_;
-  std::vector<int> owners_;  // Of each parameter; -1 for those that are divided.
+  std::vector<int> owners_;  // Owner of each parameter; -1 for those that are divided.
   std::vector<Bucket> buckets_;
-  std::vector<std::vector<Part>> parts_;  // Of each parameter.
+  std::vector<std::vector<Part>> parts_;  // Parts of each parameter.
   // Elements of each process in the buckets that were cut, of each kind.
   std::array<std::vector<int64_t>, 2> cut_so_far_;
 };

@@ -16,7 +16,7 @@ namespace gallop::parallel {
 /// gradients in fp32 and bf16 on the CPU.
 class SharedNorm {
  public:
-  /// Of these parameters, as far as they are trained.
+  /// The norm of these parameters, as far as they are trained.
   explicit SharedNorm(const NamedTensors& parameters);
 
   /// Counts the gradient that `part` of the parameter of this index has whenever the norm is

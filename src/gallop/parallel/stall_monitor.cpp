@@ -11,7 +11,7 @@ namespace gallop::parallel {
 
 namespace {
 
-constexpr double kBetweenTold = 0.25, kLeastStill = 1, kSlowerThanOwn = 3;
+constexpr double kReportInterval = 0.25, kLeastStill = 1, kSlowerThanOwn = 3;
 constexpr const char *kBegunKey = "long-work/begun", *kEndedKey = "long-work/ended";
 
 }  // namespace
@@ -35,7 +35,7 @@ void StallMonitor::note_progress() {
   longest_way_ = std::max(longest_way_, now - moved_at_);
   moved_at_ = now;
   moves_ += 1;
-  if (now - told_at_ >= kBetweenTold) tell();
+  if (now - reported_at_ >= kReportInterval) tell();
 }
 
 void StallMonitor::enter_collective(int64_t call) {
@@ -84,7 +84,7 @@ bool StallMonitor::sees_long_work() {
 }
 
 void StallMonitor::tell() {
-  told_at_ = clock_();
+  reported_at_ = clock_();
   store_->set(key_of(rank_), fmt::format("{} {}", call_, moves_));
 }
 

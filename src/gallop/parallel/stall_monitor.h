@@ -30,7 +30,7 @@ class StallMonitor {
     int rank = 0;
     double seconds = 0;
   };
-  /// Of the ranks that have not reached the collective, the one without progress for longest since
+  /// The rank, among those that have not reached the collective, without progress for longest since
   /// this process reached it. The time must exceed `seconds`, at least 1, and three times the
   /// longest interval between two progress reports of this process, as all processes do the same
   /// work.
@@ -58,7 +58,7 @@ class StallMonitor {
   std::function<double()> clock_;
   std::vector<Seen> seen_;  ///< By rank.
   int64_t call_ = 0, moves_ = 0;
-  double moved_at_ = 0, told_at_ = 0, longest_way_ = 0;
+  double moved_at_ = 0, reported_at_ = 0, longest_way_ = 0;
   bool is_in_long_work_ = false;
   int64_t begun_ = 0, ended_ = 0;  ///< By any process, at the last sees_long_work().
 };

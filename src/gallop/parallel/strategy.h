@@ -194,7 +194,7 @@ struct Shares {
   int64_t parameters = 1, gradients = 1, state = 1;
 };
 Shares shares_of(const config::Component& strategy, int processes);
-/// Of a strategy that divides them among all processes, or none: "zero-2".
+/// The shares of a strategy that divides them among all processes, or none: "zero-2".
 Shares shares_of(const std::string& strategy, int64_t processes);
 
 /// Whether the strategy of this name divides the optimizer's update among several processes.

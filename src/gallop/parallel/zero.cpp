@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kZero3 = "parallel.name=zero-3";
 constexpr const char* kShardDegree = "data_parallel_shard_degree";
 
-// Of each parameter, the number of the block that it belongs to, from the last to the first, as
+// For each parameter, the number of the block that it belongs to, from the last to the first, as
 // their gradients come; the number of blocks for those outside of them.
 std::vector<size_t> groups_of(const ModelTensors& model) {
   std::map<std::string, size_t> groups;
@@ -182,7 +182,7 @@ class Zero3 final : public Zero {
       : Zero(kZero3, config.zero, groups->all(), model, std::move(shards)),
         groups_(std::move(groups)),
         gathers_(places(), with_reduction(std::move(gathers), config)) {
-    start_when_told();
+    defer_all_reduce();
   }
 
   BlockHooks* block_hooks() override { return &gathers_; }

@@ -116,7 +116,7 @@ double height_of(const Plot& plot, const PanelSize& size) {
   return size.height;
 }
 
-// Of each plot of a row.
+// The size of each plot of a row.
 PanelSize size_of(const Row& row) {
   if (row.plots.empty() || row.columns < row.plots.size() || row.columns > kSizes.size()) {
     throw UsageError("there is nothing to plot");

@@ -34,8 +34,8 @@ struct Layout {
   }
 
   size_t row_letters = 1, column_letters = 1;
-  double left = 0;               // Of the cells.
-  double width = 0, height = 0;  // Of a cell.
+  double left = 0;               // Left edge of the cells.
+  double width = 0, height = 0;  // Size of a cell.
   bool turned = false;           // Column labels are vertical.
   double below = 0;              // Height of column labels.
 };

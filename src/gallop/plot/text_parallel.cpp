@@ -143,7 +143,7 @@ class ParallelText {
   const ParallelPlot& plot_;
   const TextMarks& marks_;
   size_t columns_, rows_;
-  std::vector<size_t> order_;  // Of rows; those that stand out are last.
+  std::vector<size_t> order_;  // Order of rows; those that stand out are last.
   size_t best_ = 0;            // Number of rows that stand out.
   std::vector<std::string> cells_;
 };

@@ -140,7 +140,7 @@ class XyText {
     return marks_.shapes[static_cast<size_t>(points.shape)];
   }
 
-  // Of several points in a cell, the one that stands out most is visible.
+  // If there are several points in a cell, the one that stands out most is visible.
   void draw_points(const Points& points) {
     const auto levels = ColorLevels::of(plot_, static_cast<int>(marks_.grades.size()));
     const auto level_of = [&](size_t i) {

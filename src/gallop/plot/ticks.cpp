@@ -95,7 +95,7 @@ void AxisTicks::make_linear(const Axis& axis, int most, bool widen) {
   if (widen && !axis.min) low_ = step * std::floor(low_ / step + 1e-9);
   if (widen && !axis.max) high_ = step * std::ceil(high_ / step - 1e-9);
   const double first = std::ceil(low_ / step - 1e-9);
-  // Of bounds that differ by rounding, steps beyond 2^53 could not be counted.
+  // If bounds differed by rounding, steps beyond 2^53 could not be counted.
   for (int i = 0; i <= 2 * most + 2; ++i) {
     const double value = (first + i) * step + 0.0;  // Avoids -0.
     if (!(value <= high_ + 1e-9 * step)) return;

@@ -37,7 +37,7 @@ const char* category_of(const TraceEvent& event) {
   }
 }
 
-// Of a node of a compiled step.
+// The arguments of a node of a compiled step.
 Json arguments_of(const GraphNode& node) {
   Json arguments = {{"call", node.call}};
   if (!node.parts.empty()) {
@@ -71,7 +71,7 @@ class MemoryCounter {
       const auto place = node_at(graphs, span);
       if (!place) continue;
       const Span* of_node = span.innermost(is_graph);
-      if (of_node == nullptr) continue;  // Of an eager step.
+      if (of_node == nullptr) continue;  // It belongs to an eager step.
       if (graph != nullptr && of_node != graph) show({}, graph->event->end_ns, events);
       graph = of_node;
       show(graphs.at(place->first)[place->second].memory, span.event->begin_ns, events);

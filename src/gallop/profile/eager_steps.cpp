@@ -72,7 +72,7 @@ class Search {
  private:
   const std::vector<GraphNode>& nodes_;
   std::vector<const TraceEvent*> found_, called_;
-  int64_t end_ns_ = 0;  // Of the last that was found.
+  int64_t end_ns_ = 0;  // End of the last step that was found.
 };
 
 std::string find_nodes_of(ThreadTrace& thread, const std::vector<GraphNode>& nodes) {

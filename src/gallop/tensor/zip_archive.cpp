@@ -25,7 +25,7 @@ constexpr size_t kLocalBytes = 30, kCentralBytes = 46;
 constexpr size_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 
 constexpr uint16_t kStoredMethod = 0, kDeflateMethod = 8;
-constexpr uint64_t kMaxDeflateRatio = 1032;  // Of the format: 258 bytes from two bits.
+constexpr uint64_t kMaxDeflateRatio = 1032;  // Limit of the format: 258 bytes from two bits.
 constexpr uint16_t kEncrypted = 1 << 0, kSizesFollow = 1 << 3;
 constexpr uint16_t kStrongEncryption = 1 << 6, kMaskedHeader = 1 << 13;
 

@@ -42,7 +42,7 @@ std::pair<std::string, std::string> kind_and_value(const std::string& name) {
 
 // Converts any text to a valid run name.
 std::string plain_name(const std::string& text) {
-  constexpr size_t kMostBytes = 180;  // Of 200; leaves room for a number.
+  constexpr size_t kMostBytes = 180;  // Less than the limit of 200, to leave room for a number.
   std::string name = text.substr(std::min(text.find_first_not_of('.'), text.size()));
   for (char& letter : name) {
     const auto byte = static_cast<unsigned char>(letter);

@@ -251,16 +251,18 @@ auto RunIndex::read(const Read& read) const {
   }
 }
 
-RunIndex::RunIndex(RunPlaces places, std::shared_ptr<RunReader> reader)
-    : places_(std::move(places)), reader_(std::move(reader)) {
+RunIndex::RunIndex(RunLocations locations, std::shared_ptr<RunReader> reader)
+    : locations_(std::move(locations)), reader_(std::move(reader)) {
   std::error_code error;
-  const bool has_runs = fs::is_directory(places_.runs, error), has_sweeps = places_.has_studies();
+  const bool has_runs = fs::is_directory(locations_.runs, error),
+             has_sweeps = locations_.has_studies();
   if (!has_runs && !has_sweeps) {
     throw UsageError(
         fmt::format("the runs folder '{}' does not exist; 'gallop train RECIPE' creates it",
-                    printable(places_.runs.string())));
+                    printable(locations_.runs.string())));
   }
-  file_ = (has_runs ? places_.runs : places_.studies) / (has_sweeps ? kFileWithSweeps : kFile);
+  file_ =
+      (has_runs ? locations_.runs : locations_.studies) / (has_sweeps ? kFileWithSweeps : kFile);
   tables_ = open();
   rows_ = read([](Tables& tables) { return tables.rows(); });
 }
@@ -306,13 +308,13 @@ void RunIndex::update(Tables& tables) const {
   }
   std::vector<std::pair<RunSummary, std::string>> changed;
   std::error_code error;
-  const auto names = places_.names(error);
+  const auto names = locations_.names(error);
   if (error) {
-    throw UsageError(
-        fmt::format("{}: cannot be read: {}", printable(places_.runs.string()), error.message()));
+    throw UsageError(fmt::format("{}: cannot be read: {}", printable(locations_.runs.string()),
+                                 error.message()));
   }
   for (const std::string& name : names) {
-    const fs::path folder = places_.path_of(name);
+    const fs::path folder = locations_.path_of(name);
     const std::string stamp = stamp_of(folder);
     const auto found = known.find(name);
     const bool is_new = found == known.end();
@@ -366,7 +368,7 @@ RunSummary RunIndex::summary(const std::string& name) const {
     std::vector<std::string> names;
     for (const RunRow& row : rows_) names.push_back(row.name);
     const std::string nearest = nearest_name(name, names);
-    throw UsageError(fmt::format("{} has no run '{}'{}", printable(places_.runs.string()),
+    throw UsageError(fmt::format("{} has no run '{}'{}", printable(locations_.runs.string()),
                                  printable(name),
                                  nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
   }
@@ -385,7 +387,7 @@ RunSummary RunIndex::summary(const std::string& name) const {
 }
 
 RunSummary RunIndex::read_summary(const std::string& name) const {
-  RunSummary run = reader_->read(places_.path_of(name));
+  RunSummary run = reader_->read(locations_.path_of(name));
   run.name = name;
   if (const std::string sweep = sweep_of(name); !sweep.empty()) {
     run.labels.tags.emplace("sweep", sweep);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 #include "gallop/track/run_reader.h"
 #include "gallop/track/run_summary.h"
 
@@ -34,14 +34,14 @@ class RunIndex {
  public:
   /// Updates the index; a `reader` that has read the runs before only reads new log records of
   /// those in training. Throws UsageError if there is no folder.
-  explicit RunIndex(RunPlaces places,
+  explicit RunIndex(RunLocations locations,
                     std::shared_ptr<RunReader> reader = std::make_shared<RunReader>());
-  explicit RunIndex(fs::path runs) : RunIndex(RunPlaces{std::move(runs)}) {}
+  explicit RunIndex(fs::path runs) : RunIndex(RunLocations{std::move(runs)}) {}
   ~RunIndex();
   RunIndex(RunIndex&&) noexcept;
   RunIndex& operator=(RunIndex&&) noexcept;
 
-  const RunPlaces& places() const { return places_; }
+  const RunLocations& locations() const { return locations_; }
   /// Sorted by name.
   const std::vector<RunRow>& rows() const { return rows_; }
 
@@ -69,7 +69,7 @@ class RunIndex {
   auto read(const Read& read) const;
   RunSummary read_summary(const std::string& name) const;
 
-  RunPlaces places_;
+  RunLocations locations_;
   std::shared_ptr<RunReader> reader_;
   fs::path file_;
   mutable std::unique_ptr<Tables> tables_;  ///< Rebuilt if they turn out to be damaged.

@@ -33,7 +33,7 @@ fs::path trace_of(const fs::path& run, int64_t step, int64_t rank) {
   return traces_of(run, step) / fmt::format("rank-{}.json.gz", rank);
 }
 
-// Of "step-1000" and "step-1000.json".
+// The step of "step-1000" and "step-1000.json".
 std::optional<int64_t> step_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());

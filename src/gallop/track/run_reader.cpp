@@ -11,7 +11,7 @@
 #include "gallop/track/log_line.h"
 #include "gallop/track/points.h"
 #include "gallop/track/run_folder.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 namespace gallop::track {
 

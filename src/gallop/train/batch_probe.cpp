@@ -18,7 +18,7 @@ namespace {
 
 // A compiled step is traced twice, and runs from its plan from then on.
 constexpr int64_t kWarmUpSteps = 3, kTimedSteps = 3, kMostSteps = 200;
-// Of a loss scale that begins at 2^16, until it is below any that a training needs.
+// Overflows of a loss scale that begins at 2^16, until it is below any that a training needs.
 constexpr int64_t kMostOverflows = 32;
 constexpr double kSeconds = 1, kBusySeconds = 4;
 

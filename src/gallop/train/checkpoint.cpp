@@ -487,10 +487,10 @@ void CheckpointStore::remove_remains() const {
 }
 
 void CheckpointStore::remove_old() const {
-  std::vector<fs::path> spared = follow_all(kSnapshots);
-  for (fs::path& folder : follow_all(kPrefixes)) spared.push_back(std::move(folder));
-  if (const auto best_folder = follow(kBest)) spared.push_back(*best_folder);
-  if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
+  std::vector<fs::path> pinned = follow_all(kSnapshots);
+  for (fs::path& folder : follow_all(kPrefixes)) pinned.push_back(std::move(folder));
+  if (const auto best_folder = follow(kBest)) pinned.push_back(*best_folder);
+  if (const auto one = of_step(pinned_step_)) pinned.push_back(one->folder);
   const auto all = list();
   if (static_cast<int64_t>(all.size()) <= config_.keep_last) return;
   int64_t kept = 0;
@@ -499,7 +499,7 @@ void CheckpointStore::remove_old() const {
       kept += is_intact(entry) ? 1 : 0;
       continue;
     }
-    if (std::find(spared.begin(), spared.end(), entry.folder) != spared.end()) continue;
+    if (std::find(pinned.begin(), pinned.end(), entry.folder) != pinned.end()) continue;
     // Renamed first, so that a half-removed folder is never taken for a checkpoint.
     const fs::path doomed = folder_ / (kTemporary + ("old-" + entry.folder.filename().string()));
     std::error_code error;

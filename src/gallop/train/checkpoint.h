@@ -96,7 +96,7 @@ class CheckpointStore {
   CheckpointInfo take_over(const CheckpointInfo& other, bool best);
 
   /// Keeps the newest checkpoint of this step from now on, instead of the step given before.
-  void spare(int64_t step) { spared_step_ = step; }
+  void pin(int64_t step) { pinned_step_ = step; }
   /// The newest checkpoint of this step; empty if there is none.
   std::optional<CheckpointInfo> of_step(int64_t step) const;
 
@@ -151,7 +151,7 @@ class CheckpointStore {
 
   fs::path folder_;
   CheckpointConfig config_;
-  int64_t spared_step_ = -1;
+  int64_t pinned_step_ = -1;
 };
 
 }  // namespace gallop::train

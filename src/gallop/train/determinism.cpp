@@ -9,7 +9,7 @@ namespace gallop::train {
 
 namespace {
 
-// Of at::Context::alertNotDeterministic(), which puts the operator's name before it.
+// The message of at::Context::alertNotDeterministic(), which puts the operator's name before it.
 constexpr std::string_view kMessage = " does not have a deterministic implementation";
 
 }  // namespace
@@ -35,7 +35,7 @@ void rethrow_nondeterminism() {
     throw;
   } catch (const c10::Error& error) {
     rethrow(error.what_without_backtrace());
-  } catch (const UsageError& error) {  // Of an operator of an exported model.
+  } catch (const UsageError& error) {  // Thrown by an operator of an exported model.
     rethrow(error.what());
   }
   throw;

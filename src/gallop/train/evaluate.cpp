@@ -423,7 +423,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   InferencePasses passes(most * static_cast<int64_t>(members.size()) *
                          views_per_image(config.views));
   const bool is_in_parts = config.forward_group != nullptr;
-  NamedTensors fields;  // Of the last batch, where others may have more.
+  NamedTensors fields;  // Fields of the last batch, where others may have more.
   bool stopped = false;
   for (int64_t round = 0; round < rounds; ++round) {
     // Processes that need each other stop at the same batch.

@@ -56,7 +56,7 @@ struct Evaluation {
   double seconds = 0;
   /// EvaluateConfig::metrics in their order, from the mean of all views.
   std::vector<MetricValue> metrics{};
-  /// Of EvaluateConfig::loss, if set; they give the losses of `tally` and `one_view`.
+  /// Sums of EvaluateConfig::loss, if set; they give the losses of `tally` and `one_view`.
   std::vector<TermSum> terms{}, one_view_terms{};
   std::vector<FigureData> figures{};  ///< Figures of EvaluateConfig::drawn.
 

@@ -53,7 +53,7 @@ std::optional<std::string> out_of_memory(const std::exception_ptr& error) {
     return first_line(full.what_without_backtrace());
   } catch (const c10::Error& other) {
     return words_of(other.what_without_backtrace());
-  } catch (const UsageError& other) {  // Of an operator of an exported model.
+  } catch (const UsageError& other) {  // Thrown by an operator of an exported model.
     return words_of(other.what());
   } catch (const std::bad_alloc&) {
     return "the system could not allocate memory";

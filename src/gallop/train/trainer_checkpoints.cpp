@@ -56,7 +56,7 @@ void rename_old_keys(std::map<std::string, std::string>& trainer) {
 
 }  // namespace
 
-// Of parameters in parts, this process may have no more than its parts.
+// If parameters are in parts, this process may have no more than its parts.
 NamedTensors Trainer::Impl::live_model() const {
   NamedTensors all = parts.model.parameters();
   for (const auto& buffer : parts.model.buffers()) all.push_back(buffer);
@@ -108,7 +108,7 @@ void Trainer::Impl::save(bool best) {
   // Only checkpoints that an undisturbed run has, too, so that rewinds are reproducible.
   if (config.spikes.action == "rewind" && checkpoint_trigger.at(progress.step)) {
     progress.rewind_step = progress.step;
-    parts.checkpoints.spare(progress.step);
+    parts.checkpoints.pin(progress.step);
   }
   const TrainingState now = state();
   CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
@@ -194,7 +194,7 @@ void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
       [&] { check_teacher(parts.checkpoints.read_trainer(*checkpoint), parts.teacher); });
   take(checkpoint);
   check_end();
-  parts.checkpoints.spare(progress.rewind_step);
+  parts.checkpoints.pin(progress.rewind_step);
   earlier_seconds = progress.training_seconds;
 }
 

@@ -59,9 +59,9 @@ struct Trainer::Impl {
   CheckpointWriter writer;
   bool is_saving = false;        // Equal in all processes.
   int64_t recomputed_step = -1;  // Step of the weights whose statistics were recomputed.
-  size_t told_reasons = 0;
+  size_t reported_reasons = 0;
   bool wants_rewind = false;
-  std::string note_of_replicas;       // Of the last checkpoint; reported when the run continues.
+  std::string note_of_replicas;  // Note of the last checkpoint; reported when the run continues.
   bool has_mean_of_replicas = false;  // After run(), for those who read the model.
   // The requests that all processes of the group have agreed on.
   StepRequests agreed{};
@@ -69,7 +69,7 @@ struct Trainer::Impl {
       // By step; they take effect when the results of the step are available.
       requests;
   int64_t steps_here = 0;        // Steps of this process.
-  int64_t step_began_ns = 0;     // Of the step that is traced; 0: none is.
+  int64_t step_began_ns = 0;     // Begin of the step that is traced; 0: none is.
   int64_t steps_to_compile = 2;  // The number of steps still to be traced and compiled.
   Outcome outcome;
   std::deque<Started> started_steps;

@@ -187,8 +187,8 @@ std::string Trainer::Impl::what_to_do() const {
 void Trainer::Impl::tell_of_compiling() {
   const compile::CompileReport* report = step.compile_report();
   if (report == nullptr) return;
-  for (; told_reasons < report->reasons.size(); ++told_reasons) {
-    tell(&Observer::noted, "a step is not compiled: " + report->reasons[told_reasons]);
+  for (; reported_reasons < report->reasons.size(); ++reported_reasons) {
+    tell(&Observer::noted, "a step is not compiled: " + report->reasons[reported_reasons]);
   }
 }
 

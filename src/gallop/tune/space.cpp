@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 using config::number_text;
 
 constexpr double kNearStep = 1e-6;  // Relative to the step.
-// Of a normal distribution's mass; the quantile of 0 is infinite.
+// Fraction of a normal distribution's mass; the quantile of 0 is infinite.
 constexpr double kLeastShare = 1e-300;
 constexpr double kMostOfBeta = 1e6;       // Larger parameters are slow and nearly normal.
 constexpr double kLargestWhole = 0x1p53;  // Beyond it, doubles do not represent every integer.

@@ -28,7 +28,7 @@ bool is_one_of(const std::array<std::string_view, kCount>& words, std::string_vi
 // Longer texts are not matched with the patterns of numbers, which recurse for each letter.
 constexpr size_t kLongestNumber = 400;
 
-// Of https://yaml.org/type/bool.html, as far as PyYAML has them.
+// The values of https://yaml.org/type/bool.html, as far as PyYAML has them.
 constexpr std::array<std::string_view, 9> kTrue = {"true", "True", "TRUE", "yes", "Yes",
                                                    "YES",  "on",   "On",   "ON"};
 constexpr std::array<std::string_view, 9> kFalse = {"false", "False", "FALSE", "no", "No",

@@ -65,7 +65,7 @@ class Walker {
  public:
   explicit Walker(const Line& line) {
     for (const size_t i : finite_places(line)) {
-      // Of several points at the same x, the last one is used.
+      // If there are several points at the same x, the last one is used.
       if (!x_.empty() && x_.back() == line.x[i]) {
         y_.back() = line.y[i];
       } else {

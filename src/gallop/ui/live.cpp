@@ -33,15 +33,15 @@ void RunChanges::add(const RunChanges& later) {
 
 RunChanges RunWatch::look() {
   std::error_code error;
-  const auto names = places_.names(error);
+  const auto names = locations_.names(error);
   if (error) {
-    throw UsageError(
-        fmt::format("{}: cannot be read: {}", printable(places_.runs.string()), error.message()));
+    throw UsageError(fmt::format("{}: cannot be read: {}", printable(locations_.runs.string()),
+                                 error.message()));
   }
   RunChanges changes;
   std::map<std::string, Seen> now;
   for (const std::string& name : names) {
-    const fs::path run = places_.path_of(name);
+    const fs::path run = locations_.path_of(name);
     const auto before = seen_.find(name);
     Seen seen{.state = state_of(run)};
     const bool is_same = before != seen_.end() && before->second.state == seen.state;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 namespace gallop::ui {
 
@@ -21,7 +21,7 @@ struct RunChanges {
 /// Polls folders of runs for changes. Needs three system calls for a run that is not training.
 class RunWatch {
  public:
-  explicit RunWatch(track::RunPlaces places) : places_(std::move(places)) {}
+  explicit RunWatch(track::RunLocations locations) : locations_(std::move(locations)) {}
 
   /// The changes since the last call; at first, all runs are new. Throws UsageError if a folder
   /// cannot be read.
@@ -33,7 +33,7 @@ class RunWatch {
     bool is_trained = false;  ///< A killed training leaves no trace in its files.
   };
 
-  track::RunPlaces places_;
+  track::RunLocations locations_;
   std::map<std::string, Seen> seen_;
 };
 

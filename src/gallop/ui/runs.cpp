@@ -18,9 +18,9 @@ constexpr int64_t kMostPoints = 20'000'000;
 
 }  // namespace
 
-Runs::Runs(track::RunPlaces places, RunsPace pace)
-    : places_(std::move(places)), pace_(pace), watch_(places_) {
-  index_.emplace(places_, reader_);
+Runs::Runs(track::RunLocations locations, RunsPace pace)
+    : locations_(std::move(locations)), pace_(pace), watch_(locations_) {
+  index_.emplace(locations_, reader_);
   watch_.look();
 }
 
@@ -61,7 +61,7 @@ void Runs::update(std::unique_lock<std::mutex>& lock) {
   std::exception_ptr error;
   lock.unlock();
   try {
-    index.emplace(places_, reader_);
+    index.emplace(locations_, reader_);
   } catch (...) {
     error = std::current_exception();
   }

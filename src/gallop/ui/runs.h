@@ -24,11 +24,11 @@ struct RunsPace {
 class Runs {
  public:
   /// Reads the index. Throws UsageError if there is no such folder.
-  explicit Runs(track::RunPlaces places, RunsPace pace = {});
+  explicit Runs(track::RunLocations locations, RunsPace pace = {});
 
-  const track::RunPlaces& places() const { return places_; }
+  const track::RunLocations& locations() const { return locations_; }
   /// The folder of a run in the index.
-  fs::path path_of(const std::string& name) const { return places_.path_of(name); }
+  fs::path path_of(const std::string& name) const { return locations_.path_of(name); }
 
   /// Calls `use` with the index, one caller at a time. Updates the index first, unless that was
   /// done within the last second, or is so slow that it is postponed for some seconds. During a
@@ -76,7 +76,7 @@ class Runs {
   std::shared_ptr<Shared> shared_history(const std::string& run);
   void note_points(const std::string& run, int64_t points);
 
-  track::RunPlaces places_;
+  track::RunLocations locations_;
   RunsPace pace_;
 
   std::mutex mutex_;

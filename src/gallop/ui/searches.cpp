@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kJournal = "journal.jsonl";
 constexpr const char* kReport = "report.json";
-// Of a search that runs or was stopped; see app/optimize.cpp.
+// Files of a search that runs or was stopped; see app/optimize.cpp.
 constexpr const char* kProgress = "progress.json";
 
 // Changes when the search writes something, begins or ends.

@@ -414,7 +414,7 @@ TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
   EXPECT_TRUE(only(facts).options.empty());
   EXPECT_NEAR(only(facts).gain.low, 2, 1e-9);
   EXPECT_NEAR(only(facts).gain.high, 3, 1e-9);
-  facts.other_cores = 0.5;  // Of one core, for which the others wait.
+  facts.other_cores = 0.5;  // One core, for which the others wait.
   EXPECT_NEAR(only(facts).gain.low, 2, 1e-9);
   EXPECT_NEAR(only(facts).gain.high, 3, 1e-9);
   facts.settings.threads = 2;

@@ -85,10 +85,10 @@ TEST_F(ProveCommand, EndsATrainingBeforeItBegins) {
   const StopRequest stop;
   const app::DistributedContext context = app::DistributedContext::join();
   const fs::path runs = folder_.path() / "runs";
-  const app::RunPlace place{.runs = runs.string(), .name = "run", .can_probe = false};
+  const app::RunOptions options{.runs = runs.string(), .name = "run", .can_probe = false};
   std::string message;
   try {
-    app::start_run(registries_, place, recipe_.string(), {}, stop, context);
+    app::start_run(registries_, options, recipe_.string(), {}, stop, context);
   } catch (const InternalError& error) {
     message = error.what();
   }

@@ -92,8 +92,9 @@ class OwnTexts : public testing::Test {
     app::SignalGuard signals(stop, app::SignalGuard::Says::kStopping,
                              app::SignalGuard::Scope::kCall);
     const app::DistributedContext context = app::DistributedContext::join();
-    const app::RunPlace place{.runs = folder_.path().string(), .name = "run", .can_probe = false};
-    const auto run = app::start_run(registries, place, recipe.string(), {}, stop, context);
+    const app::RunOptions options{
+        .runs = folder_.path().string(), .name = "run", .can_probe = false};
+    const auto run = app::start_run(registries, options, recipe.string(), {}, stop, context);
     return run->train(app::ConsoleStyle::kQuiet, signals);
   }
   std::string mistake(const std::string& data, const std::string& layers) {

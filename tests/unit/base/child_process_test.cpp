@@ -176,7 +176,7 @@ TEST(ChildProcess, CanBeKilledWithItsGroupByAHandler) {
   EXPECT_EQ(child.wait().signal, SIGKILL);
   expect_ends(std::stoi(left));
   EXPECT_FALSE(other.has_ended());  // Ends with this process.
-  kill_groups();                    // Of no process any more.
+  kill_groups();                    // There is no process any more.
 }
 
 // Ends like a killed process, without any cleanup.
@@ -191,9 +191,9 @@ TEST(ChildProcess, DiesWithItsGroupWhenItsParentIsKilled) {
     ChildProcess child(command);
     std::array<char, 32> left{};
     const ssize_t size = read(child.output(), left.data(), left.size());
-    const ssize_t told =
+    const ssize_t written =
         write(ends[1], left.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
-    raise(told > 0 ? SIGKILL : SIGABRT);
+    raise(written > 0 ? SIGKILL : SIGABRT);
   }
   std::string left(32, '\0');
   const ssize_t size = read(ends[0], left.data(), left.size());

@@ -164,15 +164,15 @@ double flops_of(const Function& function, const Tensors& inputs) {
   return flops;
 }
 
-// Of torch.utils.flop_counter in PyTorch 2.11 for the same network: 110,592 and 294,912 for the
-// convolutions, 320 for the linear layer; in backward, once more for each gradient, of which the
-// input has none.
+// As torch.utils.flop_counter in PyTorch 2.11 counts them for the same network: 110,592 and 294,912
+// for the convolutions, 320 for the linear layer; in backward, once more for each gradient, of
+// which the input has none.
 TEST(NodeWork, CountsTheFlopsThatPyTorchCounts) {
   const Network network;
   EXPECT_EQ(flops_of(network, kBatch), (110592 + 294912 + 320) + (110592 + 2 * 294912 + 2 * 320));
 }
 
-// Of 3 taps over 8 pixels with a padding of 1, 22 of 24 are inside.
+// A filter of 3 taps over 8 pixels with a padding of 1 has 22 of 24 taps inside.
 TEST(NodeWork, LeavesOutPaddingAndWhatACausalMaskHides) {
   const auto needed = [](const Function& function, const Tensors& inputs) {
     const Recording recording = record(function, inputs);

@@ -41,16 +41,16 @@ TEST_F(CudaKernelTest, LaunchesItsKernelsOnTheStreamInOrder) {
   };
   const std::array<uint32_t, 2> last_grid = {plan.last_grid, 1};
   kernel->launch({address(64)}, {address(128), address(256)}, address(512), address(0x77));
-  EXPECT_EQ(told(), line("_aligned", plan.grid, plan.block, 64) +
-                        line("_columns", last_grid, plan.last_block, 64));
+  EXPECT_EQ(take_calls(), line("_aligned", plan.grid, plan.block, 64) +
+                              line("_columns", last_grid, plan.last_block, 64));
   kernel->launch({address(68)}, {address(128), address(256)}, address(512), address(0x77));
-  EXPECT_EQ(told(),
+  EXPECT_EQ(take_calls(),
             line("", plan.grid, plan.block, 68) + line("_columns", last_grid, plan.last_block, 68));
 }
 
 TEST_F(CudaKernelTest, UnloadsItsModule) {
   make(relu_with_sums(10, 10))->load();
-  EXPECT_EQ(told(), "unload\n");
+  EXPECT_EQ(take_calls(), "unload\n");
 }
 
 TEST_F(CudaKernelTest, ReportsDriverErrors) {
@@ -60,7 +60,7 @@ TEST_F(CudaKernelTest, ReportsDriverErrors) {
   EXPECT_EQ(
       kernel->fallback_reason(),
       "the step falls back to unfused operators: the GPU's driver cannot load a kernel: it was "
-      "told to fail (1)");
+      "configured to fail (1)");
   EXPECT_THROW(kernel->launch({nullptr}, {nullptr, nullptr}, nullptr, nullptr), InternalError);
   fail("cuInit");
   kernel = make(relu_with_sums(10, 10));

@@ -109,7 +109,7 @@ TEST_P(CudaUpdate, MatchesTheCpu) {
   }
 }
 
-// Of codes on both sides: where rounding decides, one may be the next.
+// Compares codes on both sides: where rounding decides, one may be the next.
 void expect_codes_near(const Tensors& found, const Tensors& wanted) {
   for (size_t i = 0; i < found.size(); ++i) {
     const at::Tensor apart = (found[i].to(at::kInt) - wanted[i].to(at::kInt)).abs();
@@ -187,7 +187,7 @@ TEST_P(CudaUpdate, RoundsBf16ParametersLikeTheCpu) {
     }
     for (size_t i = 0; i < on_gpu.step.compensations.size(); ++i) {
       const at::Tensor both[] = {on_gpu.step.compensations[i], on_cpu.step.compensations[i]};
-      // Of a number that is rounded to the other side most is lost to the other side.
+      // If a number is rounded to the other side, most of it is lost to the other side.
       const at::Tensor apart = (both[0].to(at::kFloat) - both[1].to(at::kFloat)).abs();
       EXPECT_LE(apart.gt(1e-4).sum().item<int64_t>(), 1 + apart.numel() / 500);
     }
@@ -273,7 +273,7 @@ struct Classified {
         target(at::randint(columns, {rows}, at::kLong)),
         shares(at::softmax(at::randn({rows, columns}), 1)) {
     target[rows / 2] = -100;
-    // Of two maxima the first counts.
+    // If there are two maxima, the first counts.
     logits[0][0] = 30;
     logits[0][columns - 1] = 30;
     target[0] = columns - 1;
@@ -487,10 +487,10 @@ TEST_F(CudaTexts, LaunchOnTheStream) {
                             .device = {c10::kCUDA, 0},
                             .slots = slots};
   kernels.launch(launch, reinterpret_cast<void*>(0x88));
-  EXPECT_EQ(told(), "gallop_update_sgd grid 5 1 block 256 1 stream 0x88 first 77\n");
+  EXPECT_EQ(take_calls(), "gallop_update_sgd grid 5 1 block 256 1 stream 0x88 first 77\n");
   // A thread without a context, such as autograd's.
   std::thread([&] { kernels.launch(launch, nullptr); }).join();
-  EXPECT_EQ(told(), "gallop_update_sgd grid 5 1 block 256 1 stream 0 first 77\n");
+  EXPECT_EQ(take_calls(), "gallop_update_sgd grid 5 1 block 256 1 stream 0 first 77\n");
   launch.kernel = "gallop_nothing";
   EXPECT_THROW(kernels.launch(launch, nullptr), InternalError);
   launch.kernel = "gallop_update_sgd";

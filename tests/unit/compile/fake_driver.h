@@ -23,7 +23,7 @@ class FakeDriverTest : public testing::Test {
     if (!compiler_.is_there(why)) GTEST_SKIP() << why;
     driver_ = dlopen(kFakeDriver.c_str(), RTLD_NOW);
     ASSERT_NE(driver_, nullptr) << dlerror();
-    told();
+    take_calls();
   }
   void TearDown() override {
     if (driver_ == nullptr) return;
@@ -31,7 +31,9 @@ class FakeDriverTest : public testing::Test {
     dlclose(driver_);
   }
   /// The launches since the last call.
-  std::string told() { return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_told"))(); }
+  std::string take_calls() {
+    return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_take_calls"))();
+  }
   /// The function that shall fail from now on; "" for none.
   void fail(const char* function) {
     reinterpret_cast<void (*)(const char*)>(dlsym(driver_, "fake_fail"))(function);

@@ -25,9 +25,9 @@ TEST(FreeRanges, BlocksAreConsecutive) {
 TEST(FreeRanges, UsesTheSmallestSufficientRange) {
   FreeRanges ranges(0, 1000);
   for (const int64_t bytes : {100, 1, 30, 1, 40, 1}) ranges.take(bytes);
-  ranges.give_back(0, 100);
-  ranges.give_back(101, 30);
-  ranges.give_back(132, 40);
+  ranges.release(0, 100);
+  ranges.release(101, 30);
+  ranges.release(132, 40);
   EXPECT_EQ(ranges.take(35), 132);
   EXPECT_EQ(ranges.take(30), 101);
   EXPECT_EQ(ranges.take(30), 0);
@@ -38,12 +38,12 @@ TEST(FreeRanges, AdjacentRangesAreMerged) {
   FreeRanges ranges(0, 40);
   for (int i = 0; i < 4; ++i) ranges.take(10);
   EXPECT_TRUE(ranges.ranges().empty());
-  ranges.give_back(10, 10);
-  ranges.give_back(30, 10);
+  ranges.release(10, 10);
+  ranges.release(30, 10);
   EXPECT_EQ(ranges.ranges(), (Ranges{{10, 20}, {30, 40}}));
-  ranges.give_back(20, 10);
+  ranges.release(20, 10);
   EXPECT_EQ(ranges.ranges(), (Ranges{{10, 40}}));
-  ranges.give_back(0, 10);
+  ranges.release(0, 10);
   EXPECT_EQ(ranges.ranges(), (Ranges{{0, 40}}));
   EXPECT_EQ(ranges.highest(), 40);
 }
@@ -65,7 +65,7 @@ TEST(FreeRanges, BlocksNeverOverlapInAnyOrder) {
     if (draw() % 2 == 0 && !blocks.empty()) {
       const auto at = static_cast<std::ptrdiff_t>(draw() % blocks.size());
       const auto [offset, bytes] = blocks[static_cast<size_t>(at)];
-      ranges.give_back(offset, bytes);
+      ranges.release(offset, bytes);
       std::fill_n(used.begin() + offset, bytes, false);
       blocks.erase(blocks.begin() + at);
     } else {

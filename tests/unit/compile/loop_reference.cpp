@@ -53,7 +53,7 @@ double ulps_of(Op op) {
     case Op::kErf: return 2.5;
     case Op::kLog1p:
     case Op::kSigmoid: return 3.5;
-    case Op::kRsqrt: return 1;  // Of two roundings.
+    case Op::kRsqrt: return 1;  // Two roundings.
     default: return op >= Op::kExp2 && op <= Op::kErfc ? 1 : 0;
   }
 }
@@ -144,10 +144,10 @@ Bounded unary(Op op, Format kind, const Bounded& a) {
     if (op == Op::kCosh && around_zero) result.slack *= 2;
     if (op == Op::kNot) result.slack = 1;
   }
-  // Of zeros that maximum and minimum may give, either sign is right.
+  // Maximum and minimum of zeros may have either sign.
   const bool divides = op == Op::kReciprocal || op == Op::kRsqrt;
   if (divides && a.number == 0) result.slack = kAnything;
-  // Of two roundings, of the function and of what it is made of; C libraries may differ in the
+  // Two roundings, of the function and of what it is made of; C libraries may differ in the
   // last.
   const double ulps = kind == Format::kFp64 ? std::min(ulps_of(op), 2.0) : ulps_of(op);
   result.slack += ulps * unit_of(result.number, kind);
@@ -178,7 +178,7 @@ Bounded binary(Op op, Format kind, const Bounded& a, const Bounded& b) {
     const bool logic = op == Op::kAnd || op == Op::kOr || op == Op::kXor;
     if (logic) result.slack = 1;
   }
-  // Of zeros that maximum and minimum may give, either sign is right.
+  // The results of zeros may have either sign.
   if ((op == Op::kDivide || op == Op::kPower) && b.number == 0) result.slack = kAnything;
   if ((op == Op::kPower || op == Op::kAtan2) && a.number == 0) result.slack = kAnything;
   if (op == Op::kAtan2 && b.number == 0) result.slack = kAnything;

@@ -203,7 +203,7 @@ at::Tensor keep_argument(const at::Tensor& x) {
   return x * 3;
 }
 
-// Of the size of its result, and therefore at its planned offset.
+// A tensor of the size of its result, and therefore at its planned offset.
 at::Tensor keep_scratch(const at::Tensor& x) {
   kept.push_back(x * 5);
   return x * 3;

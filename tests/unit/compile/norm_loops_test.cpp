@@ -84,7 +84,7 @@ struct BatchNormCase {
   std::vector<int64_t> sizes;
   bool channels_last;
   at::ScalarType type;
-  double offset;  // Of the mean, in deviations.
+  double offset;  // Offset of the mean, in deviations.
 };
 
 void PrintTo(const BatchNormCase& tested, std::ostream* out) {

@@ -271,7 +271,7 @@ class Generator {
   Program program_;
   Values values_;
   int64_t next_ = 0, added_ = 0;
-  int64_t shape_ = 0;  // Of a reducing program's tensors.
+  int64_t shape_ = 0;  // Shape of a reducing program's tensors.
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ class RandomFunction {
  private:
   Program program_;
   bool wide_;
-  std::vector<std::pair<int64_t, at::Tensor>> values_;  // Of state.
+  std::vector<std::pair<int64_t, at::Tensor>> values_;  // Values of state.
   std::vector<at::Tensor> parameters_, state_;
   bool keeps_gradients_ = false;
 };

@@ -67,7 +67,7 @@ void seed(int64_t number) {
 /// The results of a call.
 struct Outcome {
   Tensors results, inputs, state;             // Copies.
-  std::vector<std::vector<int64_t>> strides;  // Of the results, unless they are empty.
+  std::vector<std::vector<int64_t>> strides;  // Strides of the results, unless they are empty.
   std::vector<std::pair<size_t, int64_t>> sharing;
   at::Tensor random;
 

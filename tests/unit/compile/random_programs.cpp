@@ -17,8 +17,8 @@ using enum Op;
 /// A value as the generator knows it.
 struct Known {
   Format kind;
-  bool column = false;  // Of a column reduction.
-  bool total = false;   // Of a total.
+  bool column = false;  // Whether it is that of a column reduction.
+  bool total = false;   // Whether it is that of a total.
   bool by_row = false;  // Changes from row to row.
 };
 

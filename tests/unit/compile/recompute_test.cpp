@@ -20,7 +20,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-constexpr int64_t kSize = 300;  // Of square matrices, which are not small.
+constexpr int64_t kSize = 300;  // Side of square matrices, which are not small.
 
 // The graph after the pass, as on a GPU, whose results must have the same bits.
 Graph recomputed(const Function& function, const Tensors& inputs) {

@@ -172,7 +172,7 @@ void expect_replaced(const StockNetwork& network, const Replacement& replacement
     }
   }
   EXPECT_EQ(compiled.compiled().report().replayed, kSteps);
-  // Of a single tensor chance decides which error is larger; of all together it does less so.
+  // For a single tensor, chance decides which error is larger; for all together it does less so.
   double all_ours = 0, all_theirs = 0;
   for (size_t j = 0; j < distances.size(); ++j) {
     const auto& [ours, theirs, norm, is_number] = distances[j];

@@ -71,7 +71,7 @@ TEST(Expression, AllowsForRoundingErrors) {
 }
 
 TEST(Expression, ComparesExactlyWithoutRounding) {
-  // Of values and integers, even if the next double is meant.
+  // Values and integers are compared exactly, even if the next double is meant.
   EXPECT_TRUE(Expression("a < 0.3").holds({std::nextafter(0.3, 0)}));
   EXPECT_FALSE(Expression("a == 0.3").holds({std::nextafter(0.3, 1)}));
   for (const char* text :

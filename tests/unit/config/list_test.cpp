@@ -87,13 +87,15 @@ TEST(ListOfMaps, KeepsItsDefaultAndMayBeEmpty) {
 
 TEST(ListOfMaps, ReportsEveryMistakeWithItsPosition) {
   Holder holder;
-  const std::string told =
+  const std::string message =
       read(parse_yaml("items:\n- {mach: a}\n- {factor: -1}\n- 7\n", "r.yaml"), holder);
-  EXPECT_NE(told.find("r.yaml:2:4 items.0.mach: unknown key 'mach'; did you mean 'match'?"),
+  EXPECT_NE(message.find("r.yaml:2:4 items.0.mach: unknown key 'mach'; did you mean 'match'?"),
             std::string::npos)
-      << told;
-  EXPECT_NE(told.find("items.1.factor: must be a number of at least 0"), std::string::npos) << told;
-  EXPECT_NE(told.find("items.2: must be a map of options, not '7'"), std::string::npos) << told;
+      << message;
+  EXPECT_NE(message.find("items.1.factor: must be a number of at least 0"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("items.2: must be a map of options, not '7'"), std::string::npos)
+      << message;
   EXPECT_NE(read(parse_yaml("items: {a: 1}", "r.yaml"), holder).find("must be a list of maps"),
             std::string::npos);
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kDrawn = 100'000;
 
-// Of 1000 samples, 900 in class 0, 90 in class 1 and 10 in class 2.
+// The class of 1000 samples: 900 in class 0, 90 in class 1 and 10 in class 2.
 int64_t class_of(int64_t index) { return index < 900 ? 0 : index < 990 ? 1 : 2; }
 
 /// Samples with a class, a weight, and the number that stands for the epoch.

@@ -40,7 +40,7 @@ struct Results {
   at::Tensor y, dx, dbias;
 };
 
-// Of LibTorch's operators in this precision.
+// The results of LibTorch's operators in this precision.
 Results by_library(Activation kind, at::ScalarType format, const at::Tensor& x,
                    const at::Tensor& bias, const at::Tensor& dy) {
   const auto leaf_x = leaf(x, format), leaf_bias = leaf(bias, format);
@@ -173,7 +173,7 @@ TEST(Activation, MatchesItsKernels) {
 }
 
 TEST(Activation, SumsAreAsAccurateAsLibTorchs) {
-  constexpr double kNoise = 1.05;  // Of errors of 300 numbers.
+  constexpr double kNoise = 1.05;  // Factor between errors of 300 numbers.
   for (const auto format : kFormats) {
     for (const int64_t rows : {100, 2048, 5000}) {
       const Case c(rows, 300, format, true, 1);

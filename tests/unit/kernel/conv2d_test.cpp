@@ -89,9 +89,9 @@ TEST(Conv2d, SupportsWeightsOfAnyStrides) {
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 16, 16});
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);
-  const auto turned = weight.contiguous(at::MemoryFormat::ChannelsLast);
+  const auto channels_last = weight.contiguous(at::MemoryFormat::ChannelsLast);
   EXPECT_TRUE(at::equal(conv2d_by(best_isa(), x, weight, {}, kWindow),
-                        conv2d_by(best_isa(), x, turned, {}, kWindow)));
+                        conv2d_by(best_isa(), x, channels_last, {}, kWindow)));
 }
 
 TEST(Conv2d, DoesNotSpreadNonFiniteValues) {

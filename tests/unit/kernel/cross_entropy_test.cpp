@@ -55,7 +55,8 @@ struct Results {
   at::Tensor loss, gradient;
 };
 
-// Of LibTorch's operator, which in bf16 works on logits cast to fp32, as under autocast.
+// The results of LibTorch's operator, which in bf16 works on logits cast to fp32, as under
+// autocast.
 Results by_library(at::ScalarType format, const Case& c, double gradient) {
   const auto x = leaf(c.logits, c.logits.scalar_type());
   const auto target = c.target.is_floating_point() ? c.target.to(format) : c.target;

@@ -64,7 +64,8 @@ struct Results {
   at::Tensor y, sum, dsum, dweight, dbias;
 };
 
-// Of LibTorch's operators; in fp64 if `exact`, and else in the formats that autocast has.
+// The results of LibTorch's operators; in fp64 if `exact`, and else in the formats that autocast
+// has.
 Results by_library(const Inputs& in, const Case& c, bool exact) {
   const auto format = [&](const at::Tensor& t) { return exact ? at::kDouble : t.scalar_type(); };
   const auto x = leaf(in.x, format(in.x));
@@ -197,7 +198,7 @@ TEST(LayerNorm, MatchesItsKernels) {
 }
 
 TEST(LayerNorm, SumsAreAsAccurateAsLibTorchs) {
-  constexpr double kNoise = 1.05;  // Of errors of 300 numbers.
+  constexpr double kNoise = 1.05;  // Factor between errors of 300 numbers.
   for (const bool rms : {false, true}) {
     for (const int64_t rows : {100, 2048, 5000}) {
       const Case c{.rms = rms, .with_bias = !rms};

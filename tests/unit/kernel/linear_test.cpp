@@ -15,7 +15,7 @@ namespace {
 
 struct Case {
   int64_t rows, inputs, outputs;
-  at::ScalarType format;  // Of x.
+  at::ScalarType format;  // Format of x.
   at::ScalarType output;
   bool relu = false;
   bool bias = true;

@@ -29,7 +29,7 @@ int cores_of_thread() {
   return CPU_COUNT(&set);
 }
 
-// Of every thread that LibTorch computes with.
+// The cores of every thread that LibTorch computes with.
 std::vector<int> cores_of_threads() {
   std::vector<int> cores(static_cast<size_t>(at::get_num_threads()));
   at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t) {

@@ -52,9 +52,9 @@ TEST_P(FunctionalAttention, HasTheValueAndTheGradientOfTheLibrarys) {
 TEST_P(FunctionalAttention, TakesGradientsThatAreNotContiguous) {
   const at::Tensor ours = qkv.clone().requires_grad_(true);
   const at::Tensor theirs = qkv.clone().requires_grad_(true);
-  const at::Tensor turned = dy.transpose(1, 2).contiguous().transpose(1, 2);
-  functional::attention(ours, options()).backward(turned);
-  by_library(theirs, GetParam()).backward(turned);
+  const at::Tensor transposed = dy.transpose(1, 2).contiguous().transpose(1, 2);
+  functional::attention(ours, options()).backward(transposed);
+  by_library(theirs, GetParam()).backward(transposed);
   EXPECT_TRUE(at::allclose(ours.grad(), theirs.grad(), 1e-5, 1e-6));
 }
 

@@ -242,7 +242,7 @@ TEST(ExportedDescription, ComparesTheSampleWithPython) {
   ASSERT_EQ(description.sample.size(), 2U);
   for (const exported::SampleRun& run : description.sample) {
     EXPECT_TRUE(run.has_reference) << run.mode;
-    EXPECT_LT(run.error, 1e-4) << run.mode << " " << run.worst;  // Of another processor.
+    EXPECT_LT(run.error, 1e-4) << run.mode << " " << run.worst;  // From another processor.
     EXPECT_TRUE(run.without_gradient.empty());
   }
   EXPECT_EQ(description.sample.front().gradient_norms.size(), 11U);
@@ -281,7 +281,7 @@ TEST(ExportedModel, TrainsTiedWeightsThatAreListedTwice) {
   ASSERT_EQ(description.sample.size(), 2U);
   for (const exported::SampleRun& run : description.sample) {
     EXPECT_TRUE(run.has_reference) << run.mode;
-    EXPECT_LT(run.error, 1e-4) << run.mode << " " << run.worst;  // Of another processor.
+    EXPECT_LT(run.error, 1e-4) << run.mode << " " << run.worst;  // From another processor.
   }
 
   std::vector<at::Tensor> gradients;

@@ -64,7 +64,7 @@ struct Sizes {
   std::vector<int64_t> x;
   int64_t outputs;
   bool bias = true;
-  at::ScalarType format = at::kFloat;  // Of x.
+  at::ScalarType format = at::kFloat;  // Format of x.
   double factor = 1;
 };
 

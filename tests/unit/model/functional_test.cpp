@@ -205,9 +205,9 @@ TEST(ActivationFunction, TakesWhatItsKernelDoesNot) {
 }
 
 TEST(SwigluFunction, HasTheLibrarysValuesAndGradientsHoweverItsInputLies) {
-  for (const bool turned : {false, true}) {
+  for (const bool transposed : {false, true}) {
     const auto x = leaf({6, 5, 18}), true_x = fp64(x);
-    const auto lay = [&](const at::Tensor& t) { return turned ? t.transpose(0, 1) : t; };
+    const auto lay = [&](const at::Tensor& t) { return transposed ? t.transpose(0, 1) : t; };
     const auto y = swiglu(lay(x)), true_y = swiglu(lay(true_x));
     EXPECT_EQ(y.size(-1), 9);
     expect_close(y, true_y);
@@ -219,9 +219,9 @@ TEST(SwigluFunction, HasTheLibrarysValuesAndGradientsHoweverItsInputLies) {
 
 TEST(EmbeddingFunction, HasTheLibrarysValuesAndGradients) {
   for (const bool with_positions : {false, true}) {
-    for (const bool turned : {false, true}) {
+    for (const bool transposed : {false, true}) {
       const auto tokens = at::randint(11, {4, 7}, at::kLong);
-      const auto indices = turned ? tokens.t() : tokens;
+      const auto indices = transposed ? tokens.t() : tokens;
       const auto weight = leaf({11, 18}), true_weight = fp64(weight);
       const auto positions = with_positions ? leaf({9, 18}) : at::Tensor();
       const auto true_positions = with_positions ? fp64(positions) : at::Tensor();

@@ -56,7 +56,7 @@ TEST(Muon, UpdatesAreNearlyOrthogonal) {
 }
 
 TEST(Muon, LeavesAdaptersBiasesEmbeddingsAndTheHeadOfTabmToTheOther) {
-  // Of four members with three classes.
+  // The head of four members with three classes.
   const auto optimizer = make_muon({}, parameters_of({{"head_weight", {4, 8, 3}},
                                                       {"head_bias", {4, 1, 3}},
                                                       {"input.categories_0", {5, 2}},

@@ -98,12 +98,12 @@ Comparison FakeExperiments::compare(const std::vector<std::string>& base,
   return result;
 }
 
-TrainedRun FakeExperiments::train(const std::vector<std::string>& options, int64_t seed) {
+TrainingResult FakeExperiments::train(const std::vector<std::string>& options, int64_t seed) {
   log.push_back(fmt::format("train {} seed {}", fmt::join(options, " "), seed));
   const double epochs = std::stod(value_of(options, "train.epochs", "10"));
   const double seconds = epochs * static_cast<double>(plain.samples) / rate(options);
   const double most = 0.9 + sum(metrics, options) + 0.001 * static_cast<double>(seed);
-  TrainedRun run{.folder = "runs/1", .training_seconds = seconds};
+  TrainingResult run{.folder = "runs/1", .training_seconds = seconds};
   for (const auto& [option, why] : later_failures) {
     if (seed > 1 && has(options, option)) run.failure = why;
   }

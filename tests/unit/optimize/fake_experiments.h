@@ -30,16 +30,16 @@ class FakeExperiments final : public Experiments {
                  .has_classes = true,
                  .metric = "accuracy",
                  .higher_is_better = true};
-  /// Of samples per second, by option.
+  /// Factors of samples per second, by option.
   std::map<std::string, double> factors = {
       {"train.compile=true", 1.3}, {"train.precision=bf16", 1.6}, {"data.threads=2", 1.5},
       {"data.batch_size=64", 1.4}, {"data.batch_size=128", 1.8},  {"data.threads=0", 0.8}};
-  /// Of options that only help together.
+  /// Factors of options that only help together.
   std::vector<std::pair<std::vector<std::string>, double>> joint = {};
-  /// Of the final metric after many epochs, by option, in addition to 0.9.
+  /// Changes of the final metric after many epochs, by option, in addition to 0.9.
   std::map<std::string, double> metrics = {{"schedule={name: one-cycle}", 0.03},
                                            {"optimizer.wrappers=[ema]", -0.01}};
-  /// Of the training loss, by option: a relative rise.
+  /// A relative rise of the training loss, by option.
   std::map<std::string, double> losses = {};
   std::map<std::string, std::string> failures = {};        ///< By option.
   std::map<std::string, std::string> later_failures = {};  ///< Of trainings with seeds above 1.
@@ -53,7 +53,7 @@ class FakeExperiments final : public Experiments {
   std::vector<Prediction> predict(const std::vector<std::string>& options) override;
   Comparison compare(const std::vector<std::string>& base,
                      const std::vector<std::string>& changed) override;
-  TrainedRun train(const std::vector<std::string>& options, int64_t seed) override;
+  TrainingResult train(const std::vector<std::string>& options, int64_t seed) override;
   std::optional<double> find_lr(const std::vector<std::string>& options) override;
   double seconds() const override { return spent; }
 

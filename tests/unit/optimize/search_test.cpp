@@ -187,7 +187,7 @@ TEST(Search, TakesABetterOptimizer) {
   const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
   EXPECT_EQ(trial(report, "AdamW with a learning rate of 0.003").reason, "then replaced by Muon");
   EXPECT_TRUE(has(report, "optimizer={name: muon}"));
-  EXPECT_FALSE(has(report, "optimizer.lr=0.4"));  // Of larger batches with SGD.
+  EXPECT_FALSE(has(report, "optimizer.lr=0.4"));  // Would belong to larger batches with SGD.
   EXPECT_EQ(trial(report, "Muon").change.predicted->high, 1.35);
   // It is slower, and had as much time as what it was compared with.
   EXPECT_NEAR(trial(report, "Muon").comparison->speedup.value, 0.8, 1e-9);

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Processes, CollectivesOf, testing::Values(1, 2, 3, 4),
                          testing::PrintToStringParamName());
 
 TEST(Collectives, ReportTheRankWithAnotherText) {
-  std::atomic<int> told = 0;
+  std::atomic<int> notified = 0;
   run_ranks(3, [&](Collectives& collectives) {
     require_same(collectives, "the recipe", "one");
     try {
@@ -120,10 +120,10 @@ TEST(Collectives, ReportTheRankWithAnotherText) {
     } catch (const UsageError& error) {
       EXPECT_NE(std::string(error.what()).find("the recipe of rank 2 differs from that of rank 0"),
                 std::string::npos);
-      told += 1;
+      notified += 1;
     }
   });
-  EXPECT_EQ(told, 3);
+  EXPECT_EQ(notified, 3);
 }
 
 TEST(Collectives, RunOnRank0AndPropagateItsError) {
@@ -366,7 +366,7 @@ TEST(Collectives, ReportTheRankThatHangsInAnEvaluationOrCheckpoint) {
   for (const auto& [section, words] :
        {std::pair(Section::kEvaluation, "evaluation after step 7, call 2, sum of 8 bytes: "),
         std::pair(Section::kCheckpoint, "checkpoint of step 7, call 2, sum of 8 bytes: ")}) {
-    std::atomic<int> told = 0;
+    std::atomic<int> notified = 0;
     std::mutex mutex;
     std::latch others_end(2);
     FakeClock clock;
@@ -393,14 +393,14 @@ TEST(Collectives, ReportTheRankThatHangsInAnEvaluationOrCheckpoint) {
                   EXPECT_NE(text.find(words), std::string::npos) << text;
                   EXPECT_NE(text.find("rank 2 has made no progress for "), std::string::npos)
                       << text;
-                  told += 1;
+                  notified += 1;
                 }
                 clock.end_waits();
                 // The other one must not lose its connection before it has noticed, too.
                 others_end.arrive_and_wait();
               },
               {.limits = {.step = 3600, .other = 3600}, .clock = clock.function()});
-    EXPECT_EQ(told, 2);
+    EXPECT_EQ(notified, 2);
   }
 }
 

@@ -131,7 +131,7 @@ std::vector<std::string> errors_of(const std::function<void(Collectives&)>& func
 TEST(NcclCollectives, TimeOutIfAPeerDoesNotJoin) {
   RendezvousOptions rendezvous = with_gpus();
   rendezvous.limits.step = 0.2;
-  FakeEvent is_told;
+  FakeEvent may_leave;
   const at::Tensor memory = at::full({1000}, 1.0);
   const auto errors = errors_of(
       [&](Collectives& collectives) {
@@ -141,7 +141,7 @@ TEST(NcclCollectives, TimeOutIfAPeerDoesNotJoin) {
         collectives.wait(tensor);
         collectives.begin(Section::kEvaluation, 2);
         collectives.begin(Section::kStep, 3);
-        if (collectives.rank() == 1) return is_told.wait();
+        if (collectives.rank() == 1) return may_leave.wait();
         const at::Tensor lonely = on_gpu(memory, 0);
         collectives.all_reduce_async(lonely);
         collectives.wait(lonely);
@@ -149,7 +149,7 @@ TEST(NcclCollectives, TimeOutIfAPeerDoesNotJoin) {
         FakeEvent done;
         do_on_stream(collectives, [&] { done.set(); });
         done.wait();
-        is_told.set();
+        may_leave.set();
         collectives.check();
       },
       rendezvous);

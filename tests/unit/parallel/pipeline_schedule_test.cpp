@@ -45,7 +45,7 @@ struct Times {
   double forward, input, weight;
   int ranks, micro_batches;
   double hop;
-  // Of gpipe and 1f1b, interleaved, zero-bubble, zbv and dualpipev.
+  // Makespans of gpipe and 1f1b, interleaved, zero-bubble, zbv and dualpipev.
   std::array<double, 5> makespans;
 };
 

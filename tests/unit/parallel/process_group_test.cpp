@@ -36,7 +36,7 @@ std::string mistake(const std::function<void()>& call) {
   return "";
 }
 
-// Of four processes, with another value in each.
+// Four processes, with another value in each.
 TEST(ProcessGroup, HasTheOperationsOfTorchDistributed) {
   run_group(4, [](const ProcessGroup& group) {
     const int64_t rank = group.rank();
@@ -120,7 +120,7 @@ TEST(ProcessGroup, IsDividedIntoSubgroups) {
     dp.all_reduce(along_column);
     EXPECT_EQ(along_row.item<double>(), 4 * row + 1);
     EXPECT_EQ(along_column.item<double>(), 2 * column + 2);
-    // Of one process, and a group of a group that is gone.
+    // A group of one process, and a group of a group that is gone.
     const ProcessGroup alone = group.subgroup({0, 1, 2, 3}, "all").subgroup({rank}, "alone");
     alone.all_reduce(along_row);
     EXPECT_EQ(along_row.item<double>(), 4 * row + 1);

@@ -69,7 +69,7 @@ TEST_P(StageBackwardOf, HasTheBitsOfOnePass) {
   }
 }
 
-// Of an input and an output that a stage only passes on, and of an output without inputs.
+// An input and an output that a stage only passes on, and an output without inputs.
 TEST(StageBackward, TakesSeveralInputsAndOutputs) {
   const Tensors values = {at::randn({6, 8}), at::randn({6, 8}), at::randn({6, 8}),
                           at::randn({8, 8}), at::randn({8, 8}), at::randn({8, 8})};

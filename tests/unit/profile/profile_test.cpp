@@ -193,7 +193,7 @@ TEST(Profile, DoesNotCountCompilation) {
   TraceBuilder builder;
   builder.main(SpanKind::kPhase, "forward", 1, 3)
       .main(SpanKind::kStep, "step", 0, 4, 8)
-      .main(SpanKind::kPhase, "forward", 5.5, 6)  // Of a dry run.
+      .main(SpanKind::kPhase, "forward", 5.5, 6)  // Part of a dry run.
       .main(SpanKind::kCompilation, "record again", 5, 11)
       .main(SpanKind::kPhase, "forward", 11, 13)
       .main(SpanKind::kStep, "step", 4, 14, 9);

@@ -63,7 +63,7 @@ TEST(RankTimes, TheLastOneIntoACollectiveWaitsLeast) {
   ranks[2].first_wait_end = 5 * kMs;
   compare_ranks(ranks);
   EXPECT_EQ(ranks[0].last_into_collectives, 0);
-  EXPECT_EQ(ranks[1].last_into_collectives, 0.5);  // Of two with different waits.
+  EXPECT_EQ(ranks[1].last_into_collectives, 0.5);  // In one of two steps with different waits.
   EXPECT_EQ(ranks[2].last_into_collectives, 0.5);
   EXPECT_NEAR(ranks[1].offset, 500e-9, 1e-15);  // By the clock of their host.
   EXPECT_NEAR(ranks[2].offset, 2 * kMs, 1e-12);

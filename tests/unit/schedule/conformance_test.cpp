@@ -72,7 +72,7 @@ class RandomOptions final : public config::Visitor {
   int depth_;
 };
 
-// Of each schedule, many with options drawn at random; those that contradict each other are
+// For each schedule, many with options drawn at random; those that contradict each other are
 // refused.
 class Schedules : public testing::TestWithParam<std::string> {
  protected:

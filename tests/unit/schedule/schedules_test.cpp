@@ -69,7 +69,7 @@ TEST(Sequence, RunsEachMemberOnItsPart) {
   expect_formula(
       "{name: sequence, milestones: [0.2], members: [{warmup: {length: 1}}, cosine]}",
       [](double t) { return t < 0.2 ? t / 0.2 : 0.5 + 0.5 * std::cos(M_PI * (t - 0.2) / 0.8); });
-  // Of members, too, epochs are those of the run.
+  // For members, too, epochs are those of the run.
   expect_formula(
       "{name: sequence, milestones: [2 epochs], members: [constant, {linear: {length: 1 "
       "epoch}}]}",

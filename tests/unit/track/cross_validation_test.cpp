@@ -30,7 +30,7 @@ TEST(CrossValidation, HasMeanAndDeviationOfTheFoldsOfOneRecipe) {
   const auto all = cross_validation_of(first);
   ASSERT_TRUE(all && all->is_complete());
   EXPECT_EQ(all->runs, (std::vector<std::string>{"a-0", "a-1", "a-2"}));
-  // Of the last evaluations, not of training steps.
+  // The last evaluations count, not training steps.
   ASSERT_EQ(all->metrics.size(), 1U);
   EXPECT_NEAR(all->metrics.at("accuracy").mean, 0.8, 1e-12);
   EXPECT_NEAR(all->metrics.at("accuracy").deviation, 0.1, 1e-12);

@@ -60,7 +60,7 @@ TEST(BucketChoice, AllAgreeAndNothingHasHappened) {
                     "[{ema: {}}]"};
   for (const bool compiled : {false, true}) {
     std::mutex mutex;
-    std::vector<std::string> told;
+    std::vector<std::string> evidence;
     parallel::run_ranks(2, [&](parallel::Collectives& collectives) {
       Trainee trainee(tested, std::nullopt);
       NamedTensors before;
@@ -80,10 +80,10 @@ TEST(BucketChoice, AllAgreeAndNothingHasHappened) {
         EXPECT_TRUE(at::equal(after[i].tensor, before[i].tensor)) << after[i].name;
       }
       const std::lock_guard lock(mutex);
-      told.push_back(choice.evidence());
+      evidence.push_back(choice.evidence());
     });
-    ASSERT_EQ(told.size(), 2);
-    EXPECT_EQ(told[0], told[1]);
+    ASSERT_EQ(evidence.size(), 2);
+    EXPECT_EQ(evidence[0], evidence[1]);
   }
 }
 

@@ -281,25 +281,26 @@ TEST_F(Checkpoints, RefuseAManifestThatNamesOtherFiles) {
 TEST_F(Checkpoints, GoOnFromTheNewestThatIsNotDamaged) {
   store_.save(state_with(1), 1, false);
   store_.save(state_with(2), 2, false);
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   const auto find = [&] {
-    return store_.newest_intact([&](const auto& line) { told.push_back(line); });
+    return store_.newest_intact([&](const auto& line) { reported.push_back(line); });
   };
   EXPECT_EQ(find()->step, 2);
-  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(reported.empty());
 
   const fs::path newest = folder_ / "step-00000002";
   std::fstream(newest / "state.safetensors", std::ios::in | std::ios::out)
       .seekp(-1, std::ios::end)
       .put('x');
   EXPECT_EQ(find()->step, 1);
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0], (newest / "state.safetensors").string() + ": damaged: its checksum is wrong");
+  ASSERT_EQ(reported.size(), 1U);
+  EXPECT_EQ(reported[0],
+            (newest / "state.safetensors").string() + ": damaged: its checksum is wrong");
 
   // The checkpoint that "latest" names is incomplete.
   fs::resize_file(newest / "model.safetensors", 10);
   EXPECT_EQ(find()->step, 1);
-  EXPECT_NE(told.back().find("model.safetensors: missing or damaged"), std::string::npos);
+  EXPECT_NE(reported.back().find("model.safetensors: missing or damaged"), std::string::npos);
 
   std::ofstream(folder_ / "step-00000001" / "trainer.json") << "{}";
   EXPECT_NE(error_of(find).find("model.safetensors: missing or damaged"), std::string::npos);
@@ -408,7 +409,7 @@ TEST_F(Checkpoints, AreOfTheMomentWhenTheyWereStarted) {
     writer.start(draft, state, false);
     state.model[0].tensor.fill_(-1);
     EXPECT_EQ(writer.wait()->step, step);
-    EXPECT_FALSE(writer.poll()) << "told once";
+    EXPECT_FALSE(writer.poll()) << "reported once";
     TrainingState live = state_with(0);
     store_.load(*store_.newest(), live);
     EXPECT_EQ(live.model[0].tensor[0][0].item<float>(), static_cast<float>(step));

@@ -55,7 +55,7 @@ struct FlipCase {
 class DistributedTrainers : public Trainers {
  protected:
   struct Ran {
-    std::vector<std::string> notes;  // Of the first process.
+    std::vector<std::string> notes;  // Notes of the first process.
     std::vector<at::Tensor> parameters;
     std::vector<int64_t> saved_steps;
   };
@@ -90,7 +90,7 @@ class DistributedTrainers : public Trainers {
       if (is_late_) {
         observers.push_back(&pause);
         step_config.make_results = [&](c10::Device, int64_t most_numbers) {
-          return std::make_unique<LateReadings>(pushes, waits, most_numbers);
+          return std::make_unique<LateResults>(pushes, waits, most_numbers);
         };
       }
       Trainer trainer({.model = *model,
@@ -196,7 +196,7 @@ TEST_F(DistributedTrainers, EndWhereThereIsNothingToGoBackTo) {
             std::string::npos);
 }
 
-TEST_F(DistributedTrainers, MayBeToldNotToCompare) {
+TEST_F(DistributedTrainers, DoesNotCompareWithoutTheOption) {
   config_.compare_every = "never";
   EXPECT_TRUE(run_ranks(2, config_, {.rank = 1, .step = 13}).notes.empty());
 }

@@ -45,7 +45,7 @@ const std::map<std::string, size_t> kDivided = {{"bert", 13},
 
 struct Results {
   std::vector<double> losses;
-  NamedTensors weights, replicated;  // Of the whole model, in the first process.
+  NamedTensors weights, replicated;  // Weights of the whole model, in the first process.
   at::Tensor evaluation;
   size_t divided = 0;
 };

@@ -216,7 +216,7 @@ TEST(Figures, OfOneLabelHaveItsName) {
   const Predictions all{.outputs = at::randn({6, 1}),
                         .target = at::tensor({0.0F, 1.0F, 1.0F, 0.0F, 1.0F, 0.0F}).unsqueeze(1)};
   for (const FigureData& one : figures_of(report_metrics_for(task), all)) {
-    if (one.name == "reliability") continue;  // Of all labels together.
+    if (one.name == "reliability") continue;  // It is about all labels together.
     EXPECT_NE(figure_json(one).dump().find("smiles"), std::string::npos) << one.name;
   }
 }

@@ -144,8 +144,8 @@ class LocalTrainers : public Trainers {
  protected:
   struct Ran {
     std::vector<NamedTensors> replicas;  // By rank: what it trains, and its optimizer's state.
-    std::vector<double> losses;          // Of evaluations.
-    std::vector<std::string> notes;      // Of the first process.
+    std::vector<double> losses;          // Losses of evaluations.
+    std::vector<std::string> notes;      // Notes of the first process.
   };
 
   // Trains from the newest checkpoint, if there is one, to step `until`.

@@ -318,7 +318,7 @@ TEST(LossStep, IsTheSameWhereItsNumbersArriveLate) {
   const Steps wanted = train(tested, batches, /*compiled=*/false);
   int64_t pushes = 0, waits = 0;
   tested.config.make_results = [&](c10::Device, int64_t most_numbers) {
-    return std::make_unique<LateReadings>(pushes, waits, most_numbers);
+    return std::make_unique<LateResults>(pushes, waits, most_numbers);
   };
   expect_close(train(tested, batches, /*compiled=*/false), wanted);
   expect_close(train_ranks(1, tested, batches, /*compiled=*/false, "deterministic"), wanted);

@@ -47,9 +47,9 @@ struct Fixture {
       : trainee({.name = "", .make_model = make_model, .optimizer = optimizer}, {}) {}
 
   LrRangeTest test(const LrRangeTestConfig& config, const StepConfig& step = {},
-                   const std::function<void(const schedule::RangePoint&)>& told = {}) {
+                   const std::function<void(const schedule::RangePoint&)>& on_point = {}) {
     return test_lr_range({*trainee.model, *trainee.optimizer, samples, stop}, config, step,
-                         {.batch = 20}, told);
+                         {.batch = 20}, on_point);
   }
 };
 
@@ -139,9 +139,9 @@ TEST(LrRangeTest, WithResetEveryRateStartsFromTheSameWeights) {
 TEST(LrRangeTest, EndsAtAStopRequestAndPutsAllBack) {
   Fixture fixture("sgd");
   const auto before = copies(fixture.trainee.everything());
-  int told = 0;
+  int points = 0;
   const LrRangeTest test = fixture.test({.rates = 50}, {}, [&](const schedule::RangePoint&) {
-    if (++told == 7) fixture.stop.request(-1);
+    if (++points == 7) fixture.stop.request(-1);
   });
   EXPECT_TRUE(test.stopped);
   EXPECT_EQ(test.points.size(), 7);

@@ -162,7 +162,7 @@ class Proofs : public testing::TestWithParam<bool> {
  protected:
   static constexpr int64_t kRows = 16, kSteps = 4;
 
-  // Of rank 0; gathers nothing but rows, so that ranks differ in these alone.
+  // The proof of rank 0; gathers nothing but rows, so that ranks differ in these alone.
   Proof prove(const ProofCase& tested) {
     if (tested.ranks == 1) return prove(tested, nullptr);
     Proof proof;

@@ -255,7 +255,7 @@ TEST(SharedOutOfMemory, SumsOfLowRankGoOn) {
   }
 }
 
-TEST(SharedOutOfMemory, OneSampleThatDoesNotFitIsToldToAll) {
+TEST(SharedOutOfMemory, FailsOnAllRanksIfOneSampleDoesNotFit) {
   const Case tested{"Mlp", mlp, "sgd"};
   LimitedAllocator::get();
   std::mutex mutex;

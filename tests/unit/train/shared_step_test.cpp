@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, SharedStep, testing::ValuesIn(shared_cases()),
 INSTANTIATE_TEST_SUITE_P(Long, SharedStepOfMore, testing::ValuesIn(shared_cases()),
                          [](const auto& tested) { return tested.param.name; });
 
-// Of a batch whose samples are all broken.
+// A batch whose samples are all broken.
 TEST(SharedStep, WithoutSamplesIsSkippedAndFinite) {
   const AllRows rows = {{12}, {12, 12}, {12}};
   for (const bool counted : {false, true}) {
@@ -250,7 +250,7 @@ TEST(SharedStep, IsTheSameWhereItsNumbersArriveLate) {
     std::atomic<size_t> made{0};
     tested.config.make_results = [&](c10::Device, int64_t most_numbers) {
       const size_t process = made++;
-      return std::make_unique<LateReadings>(pushes[process], waits[process], most_numbers);
+      return std::make_unique<LateResults>(pushes[process], waits[process], most_numbers);
     };
     const auto late = train_ranks(2, tested, /*compiled=*/false, batches, kWholeBatches);
     for (const Results& one : late) {

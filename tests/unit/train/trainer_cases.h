@@ -50,12 +50,12 @@ class RandomImages final : public data::Samples {
 };
 
 /// A device with limited slots whose results arrive only when they are waited for.
-struct LateReadings final : AsyncResults {
-  LateReadings(int64_t& pushes_, int64_t& waits_, int64_t most_numbers_)
+struct LateResults final : AsyncResults {
+  LateResults(int64_t& pushes_, int64_t& waits_, int64_t most_numbers_)
       : pushes(pushes_), waits(waits_), most_numbers(most_numbers_) {}
   void push(const at::Tensor& numbers) override {
     if (is_full() || numbers.size(0) > most_numbers) {
-      throw InternalError("late readings: no room for these numbers");
+      throw InternalError("late results: no room for these numbers");
     }
     pushes += 1;
     under_way.push_back(numbers.clone());
@@ -76,8 +76,8 @@ struct LateReadings final : AsyncResults {
 };
 
 /// Records the reports of the trainer, one line each.
-struct Told : Observer {
-  explicit Told(const int64_t& pushes_) : pushes(pushes_) {}
+struct RecordingObserver : Observer {
+  explicit RecordingObserver(const int64_t& pushes_) : pushes(pushes_) {}
   void stepped(const StepEvent& e) override {
     lines.push_back(
         fmt::format("step {} of {} epoch {} lr {} varied {} loss {} norm {} accuracy {} skipped {}",
@@ -109,7 +109,7 @@ struct StopsAt : Observer {
 
 struct Trained {
   int64_t pushes = 0, waits = 0;
-  Told told{pushes};
+  RecordingObserver observer{pushes};
   std::vector<at::Tensor> parameters;
   std::string error;
   Outcome outcome;
@@ -171,7 +171,7 @@ class Trainers : public testing::Test {
     if (late) {
       step_config.make_results = [&](c10::Device,
                                      int64_t most_numbers) -> std::unique_ptr<AsyncResults> {
-        return std::make_unique<LateReadings>(run->pushes, run->waits, most_numbers);
+        return std::make_unique<LateResults>(run->pushes, run->waits, most_numbers);
       };
     }
     const data::LoaderConfig loader{.batch = kBatch, .threads = 0};
@@ -182,7 +182,7 @@ class Trainers : public testing::Test {
                      .train_samples = images,
                      .evaluation_samples = bad < 0 ? &images : nullptr,
                      .checkpoints = checkpoints,
-                     .observers = {&run->told, &stops},
+                     .observers = {&run->observer, &stops},
                      .stop = stop,
                      .teacher = teacher_},
                     config, step_config, loader, {.loader = loader, .metrics = metrics_});

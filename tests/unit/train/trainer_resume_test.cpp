@@ -34,12 +34,12 @@ std::vector<std::string> expect_resumed_alike(
   fs::remove_all(folder);
   const auto whole = run(-1);
   fs::remove_all(folder);
-  auto lines = run(stop_at)->told.lines;
+  auto lines = run(stop_at)->observer.lines;
   EXPECT_EQ(lines.back(), fmt::format("saved at {}", stop_at));
   lines.pop_back();
   const auto rest = run(-1);
-  lines.insert(lines.end(), rest->told.lines.begin(), rest->told.lines.end());
-  EXPECT_EQ(lines, whole->told.lines);
+  lines.insert(lines.end(), rest->observer.lines.begin(), rest->observer.lines.end());
+  EXPECT_EQ(lines, whole->observer.lines);
   expect_equal_parameters(*rest, *whole);
   return lines;
 }
@@ -64,7 +64,7 @@ TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
       ASSERT_TRUE(resume_from_);
       const auto resumed = run(true, config);
       expect_equal_parameters(*resumed, *undisturbed);
-      EXPECT_EQ(resumed->told.lines.back(), undisturbed->told.lines.back());
+      EXPECT_EQ(resumed->observer.lines.back(), undisturbed->observer.lines.back());
     }
   }
 }

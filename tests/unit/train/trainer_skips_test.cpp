@@ -15,7 +15,7 @@ namespace {
 // The learning rates reported by the steps of a run.
 std::vector<std::string> rates_of(const Trained& trained) {
   std::vector<std::string> rates;
-  for (const std::string& line : trained.told.lines) {
+  for (const std::string& line : trained.observer.lines) {
     const size_t begin = line.find("lr "), end = line.find(" varied");
     if (begin != std::string::npos) rates.push_back(line.substr(begin, end - begin));
   }
@@ -34,8 +34,8 @@ TEST_F(Trainers, TheScheduleWaitsWhereAnUpdateIsSkipped) {
   size_t behind = 0;
   for (size_t step = 0; step < held.size(); ++step) {
     EXPECT_EQ(held[step], free[step - behind]) << step;
-    const bool was_skipped =
-        trained->told.lines[step].find(fmt::format("skipped {}", behind + 1)) != std::string::npos;
+    const bool was_skipped = trained->observer.lines[step].find(
+                                 fmt::format("skipped {}", behind + 1)) != std::string::npos;
     behind += was_skipped ? 1 : 0;
   }
   EXPECT_EQ(behind, static_cast<size_t>(trained->outcome.skipped_updates));
@@ -54,7 +54,7 @@ TEST_F(Trainers, WhatIsHeldDoesNotDependOnWhenResultsCame) {
   const auto free = rates_of(*run(false, {.steps = 40, .evaluate_every = "never"}));
   std::vector<size_t> skipped;
   for (size_t step = 0; step < late.size(); ++step) {
-    if (whole->told.lines[step].find(fmt::format("skipped {}", skipped.size() + 1)) !=
+    if (whole->observer.lines[step].find(fmt::format("skipped {}", skipped.size() + 1)) !=
         std::string::npos) {
       skipped.push_back(step);
     }

@@ -38,7 +38,7 @@ TEST_F(SpikyTrainers, SkipWhatMakesTheLossJump) {
   EXPECT_EQ(whole->outcome.rewinds, 0);
   const auto late = train(config, -1, /*late=*/true);
   EXPECT_EQ(late->outcome.skipped_updates, whole->outcome.skipped_updates);
-  EXPECT_EQ(late->told.lines, whole->told.lines);
+  EXPECT_EQ(late->observer.lines, whole->observer.lines);
   fs::remove_all(folder_);
   train(config, 29);
   const auto resumed = train(config);
@@ -54,7 +54,7 @@ TEST_F(SpikyTrainers, GoBackToTheLastCheckpointAndPastTheData) {
   const TrainConfig long_run = spikes("skip", 64);
   const auto skipped = train(long_run);
   int64_t spike = 0;
-  for (const std::string& line : skipped->told.lines) {
+  for (const std::string& line : skipped->observer.lines) {
     if (line.ends_with("skipped 1")) {
       spike = std::stoll(line.substr(5));
       break;

@@ -65,7 +65,7 @@ TEST_F(Trainers, LateNumbersTellTheSame) {
     fs::remove_all(folder_);
     const auto at_once = run(false, config, step), late = run(true, config, step);
     EXPECT_EQ(late->error, "");
-    EXPECT_EQ(late->told.lines, at_once->told.lines);
+    EXPECT_EQ(late->observer.lines, at_once->observer.lines);
     EXPECT_EQ(at_once->waits, 0);
     EXPECT_EQ(late->waits, 45);
     for (size_t i = 0; i < late->parameters.size(); ++i) {
@@ -78,7 +78,7 @@ TEST_F(Trainers, LateNumbersTellTheSame) {
 TEST_F(Trainers, NothingIsWaitedForUntilItIsDue) {
   const auto started_before = [&](const TrainConfig& config) {
     fs::remove_all(folder_);
-    return run(true, config)->told.started_before;
+    return run(true, config)->observer.started_before;
   };
   using Steps = std::vector<int64_t>;
   EXPECT_EQ(started_before({.steps = 5, .evaluate_every = "never", .checkpoint_every = "never"}),
@@ -91,14 +91,14 @@ TEST_F(Trainers, NothingIsWaitedForUntilItIsDue) {
             Steps({4, 4, 4, 4, 6, 6}));
 }
 
-TEST_F(Trainers, ALossThatIsNotFiniteIsToldWithItsStep) {
+TEST_F(Trainers, ReportsTheStepOfANonFiniteLoss) {
   const TrainConfig stops{.steps = 40, .checkpoint_every = "7 steps"};
   const auto at_once = run(false, stops, {}, 50), late = run(true, stops, {}, 50);
   EXPECT_NE(at_once->error, "");
   EXPECT_NE(at_once->error.find("the loss is not finite"), std::string::npos) << at_once->error;
   EXPECT_EQ(late->error.substr(0, late->error.find(" The last")),
             at_once->error.substr(0, at_once->error.find(" The last")));
-  EXPECT_EQ(late->told.lines, at_once->told.lines);
+  EXPECT_EQ(late->observer.lines, at_once->observer.lines);
 }
 
 TEST_F(Trainers, SkippedUpdatesAreCounted) {
@@ -109,7 +109,7 @@ TEST_F(Trainers, SkippedUpdatesAreCounted) {
   const auto at_once = run_it(false), late = run_it(true);
   EXPECT_GT(at_once->outcome.skipped_updates, 0);
   EXPECT_EQ(late->outcome.skipped_updates, at_once->outcome.skipped_updates);
-  EXPECT_EQ(late->told.lines, at_once->told.lines);
+  EXPECT_EQ(late->observer.lines, at_once->observer.lines);
   for (size_t i = 0; i < late->parameters.size(); ++i) {
     EXPECT_TRUE(at::equal(late->parameters[i], at_once->parameters[i]));
   }
@@ -223,13 +223,13 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
 
 TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {
   // 16 steps per epoch.
-  const auto told = run_schedule("{name: multi-step, milestones: [5 steps, 1 epoch]}", false,
-                                 {.steps = 20, .evaluate_every = "never"})
-                        ->told.lines;
+  const auto lines = run_schedule("{name: multi-step, milestones: [5 steps, 1 epoch]}", false,
+                                  {.steps = 20, .evaluate_every = "never"})
+                         ->observer.lines;
   for (const auto& [step, lr] : std::vector<std::pair<int, const char*>>{
            {4, "lr 0.1 "}, {5, "lr 0.010"}, {15, "lr 0.010"}, {16, "lr 0.0010"}}) {
-    EXPECT_NE(told[static_cast<size_t>(step)].find(lr), std::string::npos)
-        << told[static_cast<size_t>(step)];
+    EXPECT_NE(lines[static_cast<size_t>(step)].find(lr), std::string::npos)
+        << lines[static_cast<size_t>(step)];
   }
 }
 

@@ -50,11 +50,11 @@ TEST(Cma, MatchesThePackageCmaes) {
     for (const Json& generation : expected.at("generations")) {
       SCOPED_TRACE(testing::Message()
                    << distribution.dimensions() << " dimensions, step " << expected.at("step"));
-      std::vector<CmaDistribution::Solution> told;
+      std::vector<CmaDistribution::Solution> solutions;
       for (const auto& row : generation.at("told").get<std::vector<Vector>>()) {
-        told.push_back({Vector(row.begin(), row.end() - 1), row.back()});
+        solutions.push_back({Vector(row.begin(), row.end() - 1), row.back()});
       }
-      distribution.tell(told);
+      distribution.tell(solutions);
       margin.correct(distribution);
       expect_near(distribution.mean(), generation.at("mean"));
       expect_near({distribution.sigma()}, Json::array({generation.at("sigma")}));
@@ -74,9 +74,9 @@ TEST(Cma, HasThePublishedPopulationSizes) {
 
 TEST(Cma, SamplesItsCovariance) {
   CmaDistribution distribution({.mean = {1, -1}, .deviation = 0.5});
-  std::vector<CmaDistribution::Solution> told;
-  for (int i = 0; i < 6; ++i) told.push_back({{1 + 0.3 * i, -1 + 0.2 * i}, i * 1.0});
-  distribution.tell(told);
+  std::vector<CmaDistribution::Solution> solutions;
+  for (int i = 0; i < 6; ++i) solutions.push_back({{1 + 0.3 * i, -1 + 0.2 * i}, i * 1.0});
+  distribution.tell(solutions);
   double sum = 0, product = 0;
   constexpr int kDraws = 20'000;
   for (int64_t trial = 0; trial < kDraws; ++trial) {
@@ -104,15 +104,15 @@ TEST(Cma, DetectsConvergence) {
   CmaDistribution distribution({.mean = {0.4, 0.6}, .deviation = 0.2});
   int generation = 0;
   for (; !distribution.has_converged() && generation < 1000; ++generation) {
-    std::vector<CmaDistribution::Solution> told;
+    std::vector<CmaDistribution::Solution> solutions;
     Random random(1, generation);
     for (size_t i = 0; i < distribution.population(); ++i) {
       Vector point = distribution.sample(random);
       const double loss = point[0] * point[0] + 100 * point[1] * point[1];
-      told.push_back({std::move(point), loss});
+      solutions.push_back({std::move(point), loss});
     }
-    std::sort(told.begin(), told.end(), [](auto& a, auto& b) { return a.loss < b.loss; });
-    distribution.tell(told);
+    std::sort(solutions.begin(), solutions.end(), [](auto& a, auto& b) { return a.loss < b.loss; });
+    distribution.tell(solutions);
   }
   EXPECT_LT(generation, 300);
   EXPECT_NEAR(distribution.mean()[0], 0, 1e-4);

@@ -200,7 +200,7 @@ TEST(CmaEs, FindsAMinimumExactlyAndThenElsewhere) {
     const Plan plan{.trials = 1500, .check_every = 500};
     const auto played = play(plan, cma_es({.restarts = restarts}), TestStudy(box(2), 1, 0), losses);
     EXPECT_LT(best_loss(played), 1e-12);
-    double most = 0;  // Of the last.
+    double most = 0;  // The largest of the last 500.
     for (size_t i = 1000; i < 1500; ++i) {
       most = std::max(most, sphere(played.study.trials()[i].point));
     }

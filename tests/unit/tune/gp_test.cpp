@@ -220,7 +220,7 @@ TEST(GpSampler, ImprovesAFront) {
       front.push_back(search.study.trials()[static_cast<size_t>(number)].losses);
     }
     if (objectives == 2) {
-      EXPECT_GT(hypervolume(front, {1, 1}), 0.4);  // Of 0.5.
+      EXPECT_GT(hypervolume(front, {1, 1}), 0.4);  // The maximum is 0.5.
     }
   }
   EXPECT_THROW(make_gp({}, settings_of({{"x", Interval{}}}, {}, 4)), UsageError);
@@ -244,7 +244,7 @@ TEST(GpSampler, CoversAConcaveFront) {
   for (const int64_t number : search.study.pareto_front()) {
     front.push_back(search.study.trials()[static_cast<size_t>(number)].losses);
   }
-  EXPECT_GT(hypervolume(front, {1, 1}), 0.28);  // Of 1/3.
+  EXPECT_GT(hypervolume(front, {1, 1}), 0.28);  // The maximum is 1/3.
 }
 
 TEST(GpSampler, TreatsNonFiniteLossesAsBad) {

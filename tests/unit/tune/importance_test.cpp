@@ -25,7 +25,7 @@ void complete(TestStudy& test, Point point, Vector losses) {
   test.end(test.start(std::move(point)), TrialState::kComplete, std::move(losses));
 }
 
-TestStudy told_study(const Json& stored) {
+TestStudy stored_study(const Json& stored) {
   const Json& losses = stored.at("losses");
   TestStudy test(Space::from_json(stored.at("space").dump()), losses[0].size(), 0);
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -51,7 +51,7 @@ const Json& fixture() {
 TEST(PedAnova, AgreesWithOptuna) {
   ASSERT_EQ(fixture().size(), 5u);
   for (const Json& stored : fixture()) {
-    const TestStudy test = told_study(stored);
+    const TestStudy test = stored_study(stored);
     for (const Json& expected : stored.at("ped_anova")) {
       const Vector shares = ped_anova(test.study, {.target = expected.value("target", 0.1),
                                                    .region = expected.value("region", 1.0),
@@ -86,7 +86,7 @@ TEST(Fanova, AgreesWithOptunaForNumericalParameters) {
   int compared = 0;
   for (const Json& stored : fixture()) {
     if (!stored.contains("fanova")) continue;
-    const TestStudy test = told_study(stored);
+    const TestStudy test = stored_study(stored);
     const Vector shares = fanova(test.study);
     for (size_t i = 0; i < shares.size(); ++i) {
       const double mean = stored.at("fanova").at("means")[i];
@@ -110,7 +110,7 @@ Vector shares_of(const Space& space, int64_t trials, const std::function<double(
 }
 
 TEST(Fanova, ApproximatesTheVariances) {
-  // Of 3 u, 2 v and w with u, v, w uniform: 9 : 4 : 1.
+  // The variances of 3 u, 2 v and w with u, v, w uniform are 9 : 4 : 1.
   const Space numbers({{"u", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}},
                        {"v", Interval{.low = 0, .high = 20, .step = 1, .integer = true}},
                        {"w", Interval{}},

@@ -163,7 +163,7 @@ TEST(IntermediatePlot, HasALineForEachTrialByItsState) {
   EXPECT_EQ(others.y[4], 2);
 }
 
-TestStudy told_conditional() {
+TestStudy conditional_study() {
   TestStudy test(settings(conditional(), {{"accuracy", true}}));
   for (const auto& [point, loss] :
        std::vector<std::pair<Point, double>>{{{0.1, 0, kInactive, 0}, -0.8},
@@ -176,7 +176,7 @@ TestStudy told_conditional() {
 }
 
 TEST(ParallelPlot, HasARowForEachTrialIncludingInactiveParameters) {
-  const TestStudy test = told_conditional();
+  const TestStudy test = conditional_study();
   const auto plots = study_plots(test.study, kind("parallel"), {});
   ASSERT_EQ(plots.size(), 1u);
   const auto& plot = std::get<plot::ParallelPlot>(plots[0]);
@@ -211,7 +211,7 @@ TEST(ParallelPlot, SelectsTheMostImportantParameters) {
 }
 
 TEST(SlicePlot, HasTheTrialsThatHaveTheParameter) {
-  const TestStudy test = told_conditional();
+  const TestStudy test = conditional_study();
   const plot::XyPlot plot = slice_plot(test.study, 0, 2);
   ASSERT_EQ(plot.points.size(), 1u);
   EXPECT_EQ(plot.points[0].x, Vector({4, 2, 8}));
@@ -222,7 +222,7 @@ TEST(SlicePlot, HasTheTrialsThatHaveTheParameter) {
 }
 
 TEST(ContourPlot, HasEachPairOfParametersWithCommonTrials) {
-  const TestStudy test = told_conditional();
+  const TestStudy test = conditional_study();
   const plot::XyPlot plot = contour_plot(test.study, 0, 0, 2);
   ASSERT_TRUE(plot.surface);
   EXPECT_EQ(plot.surface->x, Vector({0.01, 0.5, 0.2}));
@@ -235,7 +235,7 @@ TEST(ContourPlot, HasEachPairOfParametersWithCommonTrials) {
 }
 
 TEST(ImportancePlot, ShowsPedAnova) {
-  const TestStudy test = told_conditional();
+  const TestStudy test = conditional_study();
   const plot::BarPlot plot = importance_plot(test.study, 0, {0, 1, 2});
   const Vector shares = ped_anova(test.study, {.objective = 0});
   ASSERT_EQ(plot.bars.size(), 3u);
@@ -299,7 +299,7 @@ TEST(StudyPlots, ReportWhyThereAreNone) {
             "contour: at least two parameters are required; this study has one");
   EXPECT_EQ(refused(one.study, "intermediate"),
             "intermediate: no trial has reported intermediate values");
-  EXPECT_EQ(refused(told_conditional().study, "contour", {.parameters = {1}}),
+  EXPECT_EQ(refused(conditional_study().study, "contour", {.parameters = {1}}),
             "contour: at least two parameters are required, got one");
   two.end(two.start({0.1, 0, kInactive, 0}), TrialState::kComplete, {1, 2});
   EXPECT_EQ(refused(two.study, "pareto", {.objectives = {1}}),
@@ -314,7 +314,7 @@ TEST(StudyPlots, ReportWhyThereAreNone) {
 }
 
 TEST(StudyPage, PlacesPlotsOfEqualSizeSideBySide) {
-  const TestStudy test = told_conditional();
+  const TestStudy test = conditional_study();
   const plot::Page page = study_page(
       test.study, {&kind("history"), &kind("importance"), &kind("parallel"), &kind("slice")}, {});
   ASSERT_EQ(page.rows.size(), 3u);

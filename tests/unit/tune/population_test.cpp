@@ -10,7 +10,7 @@
 #include "gallop/tune/storage/memory.h"
 #include "gallop/tune/tuner.h"
 #include "unit/tune/build.h"
-#include "unit/tune/told.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -364,7 +364,7 @@ class Segments {
  public:
   explicit Segments(const Space& space, const std::string& options = "",
                     const std::string& name = "pbt")
-      : told(settings(space)) {
+      : test(settings(space)) {
     sampler = build_sampler(
         "{name: " + name + ", population: 4, interval: 10, last: 1000" + options + "}",
         settings(space));
@@ -378,30 +378,30 @@ class Segments {
             .attempts = 2};
   }
   int64_t begin() {
-    const auto number = static_cast<int64_t>(told.study.trials().size());
-    const auto proposal = sampler->ask(told.study, number);
+    const auto number = static_cast<int64_t>(test.study.trials().size());
+    const auto proposal = sampler->ask(test.study, number);
     if (!proposal) return -1;
-    told.study.apply({.kind = Event::Kind::kQueued,
+    test.study.apply({.kind = Event::Kind::kQueued,
                       .trial = number,
                       .parent = proposal->parent,
                       .member = proposal->member,
                       .last_step = proposal->last_step,
                       .point = proposal->point});
-    told.start(number);
+    test.run(number);
     return number;
   }
   const Trial& run(double loss) {
     const int64_t number = begin();
-    told.finish(number, TrialState::kComplete, loss);
-    return told.trial(number);
+    test.complete(number, loss);
+    return test.trial(number);
   }
   const Trial& fail() {
     const int64_t number = begin();
-    told.finish(number, TrialState::kFailed);
-    return told.trial(number);
+    test.end(number, TrialState::kFailed, {});
+    return test.trial(number);
   }
 
-  Told told;
+  TestStudy test;
   std::unique_ptr<Sampler> sampler;
 };
 
@@ -411,12 +411,12 @@ TEST(Pbt, WaitsWhileEachMemberTrains) {
   Segments segments(kRate);
   for (int64_t number = 0; number < 4; ++number) EXPECT_EQ(segments.begin(), number);
   EXPECT_EQ(segments.begin(), -1);
-  EXPECT_FALSE(segments.sampler->is_exhausted(segments.told.study));
-  segments.told.finish(2, TrialState::kComplete, 1);
+  EXPECT_FALSE(segments.sampler->is_exhausted(segments.test.study));
+  segments.test.complete(2, 1);
   EXPECT_EQ(segments.begin(), 4);
-  EXPECT_EQ(segments.told.trial(4).member, 2);
-  EXPECT_EQ(segments.told.trial(4).parent, 2);
-  EXPECT_EQ(segments.told.trial(4).last_step, 20);
+  EXPECT_EQ(segments.test.trial(4).member, 2);
+  EXPECT_EQ(segments.test.trial(4).parent, 2);
+  EXPECT_EQ(segments.test.trial(4).last_step, 20);
 }
 
 TEST(Pbt, RetriesAFailedSegmentOnceThenGivesUp) {
@@ -442,27 +442,27 @@ TEST(Pbt, FinishesWhenTheLastSegmentIsRetried) {
   while (failed < 0) {
     const int64_t number = segments.begin();
     ASSERT_GE(number, 0);
-    const Trial& trial = segments.told.trial(number);
+    const Trial& trial = segments.test.trial(number);
     if (trial.member == 0 && trial.last_step == 1000) {
       failed = number;
-      segments.told.finish(number, TrialState::kFailed);
+      segments.test.end(number, TrialState::kFailed, {});
     } else {
-      segments.told.finish(number, TrialState::kComplete, 1);
+      segments.test.complete(number, 1);
     }
   }
   const int64_t second = segments.begin();
-  EXPECT_EQ(segments.told.trial(second).member, 0);
+  EXPECT_EQ(segments.test.trial(second).member, 0);
   // As 'gallop tune retry' does, while the second one runs.
-  segments.told.study.apply({.kind = Event::Kind::kRequeued, .trial = failed, .last_step = 1000});
-  segments.told.start(failed);
-  segments.told.finish(failed, TrialState::kComplete, 1);
-  segments.told.finish(second, TrialState::kFailed);
+  segments.test.study.apply({.kind = Event::Kind::kRequeued, .trial = failed, .last_step = 1000});
+  segments.test.run(failed);
+  segments.test.complete(failed, 1);
+  segments.test.end(second, TrialState::kFailed, {});
   int64_t number = -1;
   while ((number = segments.begin()) >= 0) {
-    EXPECT_NE(segments.told.trial(number).member, 0);
-    segments.told.finish(number, TrialState::kComplete, 1);
+    EXPECT_NE(segments.test.trial(number).member, 0);
+    segments.test.complete(number, 1);
   }
-  EXPECT_TRUE(segments.sampler->is_exhausted(segments.told.study));
+  EXPECT_TRUE(segments.sampler->is_exhausted(segments.test.study));
 }
 
 TEST(Pbt, RestartsAMemberWithoutACompleteSegment) {
@@ -490,7 +490,7 @@ TEST(Pbt, PerturbsPointsWithinTheirSpace) {
     ASSERT_TRUE(space.allows(trial.point));
     EXPECT_NE(trial.point[4], 1);  // Its weight is 0.
     if (trial.parent < 0) continue;
-    const Trial& parent = segments.told.trial(trial.parent);
+    const Trial& parent = segments.test.trial(trial.parent);
     if (parent.member == trial.member) continue;
     const double factor = trial.point[0] / parent.point[0];
     factors.insert(std::round(100 * factor));
@@ -510,12 +510,12 @@ TEST(Pb2, CountsARetriedSegmentOnce) {
     for (const double loss : {1.0, 9.0, 2.0, 3.0}) segments.run(loss);
     const int64_t best = segments.begin();
     if (is_retried) {
-      segments.told.finish(best, TrialState::kFailed);
-      segments.told.requeue(best, segments.told.trial(best).last_step);
-      segments.told.start(best);
+      segments.test.end(best, TrialState::kFailed, {});
+      segments.test.queue_again(best, segments.test.trial(best).last_step);
+      segments.test.run(best);
     }
-    segments.told.finish(best, TrialState::kComplete, 0.5);
-    const Trial& next = segments.told.trial(segments.begin());
+    segments.test.complete(best, 0.5);
+    const Trial& next = segments.test.trial(segments.begin());
     EXPECT_EQ(next.member, 1);  // The worst one, which continues from the best one.
     EXPECT_EQ(next.parent, best);
     return next.point;

@@ -13,7 +13,7 @@
 #include "gallop/tune/pruners/signed_rank.h"
 #include "unit/fixtures.h"
 #include "unit/tune/build.h"
-#include "unit/tune/told.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -33,23 +33,25 @@ TrialState state_of(const std::string& name) {
   return name == "pruned" ? TrialState::kPruned : TrialState::kFailed;
 }
 
-/// A stored study, told event by event; calls `judge` after each report.
+/// A stored study, test event by event; calls `judge` after each report.
 template <typename Judge>
-void replay(const json& study, const json& brackets, Told& told, const Judge& judge) {
-  const Objective& objective = told.study.settings().objectives[0];
+void replay(const json& study, const json& brackets, TestStudy& test, const Judge& judge) {
+  const Objective& objective = test.study.settings().objectives[0];
   for (const json& event : study["events"]) {
     const int64_t number = event[0];
     const auto loss = [&] {
       return event[2].is_null() ? NAN : objective.signed_value(event[2].get<double>());
     };
     if (event[1].is_number()) {
-      told.report(number, event[1], loss());
-      judge(told.trial(number));
+      test.report(number, event[1], loss());
+      judge(test.trial(number));
     } else if (event[1] == "begin") {
-      told.queue({0.5}, brackets.is_null() ? 0 : brackets[static_cast<size_t>(number)].get<int>());
-      told.start(number);
+      test.queue({0.5}, brackets.is_null() ? 0 : brackets[static_cast<size_t>(number)].get<int>());
+      test.run(number);
     } else {
-      told.finish(number, state_of(event[1]), loss());
+      const TrialState state = state_of(event[1]);
+      test.end(number, state,
+               state == TrialState::kComplete ? std::vector{loss()} : std::vector<double>{});
     }
   }
 }
@@ -73,11 +75,11 @@ bool ends_in_nan(const Trial& trial, const json& pruner) {
 TEST(Pruners, MatchOptuna) {
   for (const json& item : stored()["cases"]) {
     const json& study = stored()["studies"][item["study"].get<size_t>()];
-    Told told(settings_of(study));
-    const auto pruner = build_pruner(item["pruner"].dump(), told.study.settings());
+    TestStudy test(settings_of(study));
+    const auto pruner = build_pruner(item["pruner"].dump(), test.study.settings());
     std::string answers, expected = item["answers"];
-    replay(study, item.value("brackets", json()), told, [&](const Trial& trial) {
-      answers += pruner->should_stop(told.study, trial) ? '1' : '0';
+    replay(study, item.value("brackets", json()), test, [&](const Trial& trial) {
+      answers += pruner->should_stop(test.study, trial) ? '1' : '0';
       // Optuna continues if all reports within the patience are NaN.
       if (!ends_in_nan(trial, item["pruner"])) return;
       const bool is_alone = !item["pruner"].contains("then");
@@ -116,40 +118,44 @@ const std::vector<std::string> kPruners = {
 /// A study in which workers die and trials go on from an earlier step, with other losses, and whole
 /// trials are taken up again. Calls `judge` after each report.
 template <typename Judge>
-void simulate(uint64_t seed, const Pruner& pruner, Told& told, const Judge& judge) {
+void simulate(uint64_t seed, const Pruner& pruner, TestStudy& test, const Judge& judge) {
   Random random(seed, 0);
   const auto any_of = [&](const auto& numbers) {
     return *std::next(numbers.begin(), static_cast<int64_t>(random.below(numbers.size())));
   };
   for (int event = 0; event < 600; ++event) {
-    const auto& study = told.study;
+    const auto& study = test.study;
     const double draw = random.uniform();
     if (study.running().size() < 3) {
       const auto next = static_cast<int64_t>(study.trials().size());
       const int32_t bracket = pruner.bracket(study, next);
-      told.start(study.waiting().empty() || draw < 0.5
-                     ? told.queue({0.5}, bracket, pruner.first_stop(study, bracket))
-                     : any_of(study.waiting()));
+      test.run(study.waiting().empty() || draw < 0.5
+                   ? test.queue({0.5}, bracket, pruner.first_stop(study, bracket))
+                   : any_of(study.waiting()));
       continue;
     }
     if (draw < 0.02 && !study.finished().empty()) {
       const int64_t number = any_of(study.finished());
-      if (told.trial(number).is_finished()) told.requeue(number);
+      if (test.trial(number).is_finished()) test.queue_again(number);
       continue;
     }
     const int64_t number = any_of(study.running());
-    const auto& reports = told.trial(number).reports;
+    const auto& reports = test.trial(number).reports;
     if (draw < 0.06) {
-      told.requeue(number, told.trial(number).last_step);
+      test.queue_again(number, test.trial(number).last_step);
     } else if (draw < 0.15 && !reports.empty()) {
-      told.finish(number, draw < 0.08 ? TrialState::kPruned : TrialState::kComplete,
-                  random.uniform());
+      const double loss = random.uniform();
+      if (draw < 0.08) {
+        test.end(number, TrialState::kPruned, {});
+      } else {
+        test.complete(number, loss);
+      }
     } else {
       const int64_t back = reports.empty() || random.uniform() < 0.9 ? -1 : 2;
       const int64_t last = reports.empty() ? 0 : reports.back().step;
       const double loss = random.uniform() < 0.05 ? NAN : std::round(40 * random.uniform()) / 20;
-      told.report(number, std::max<int64_t>(last - back, 1), loss);
-      judge(told.trial(number));
+      test.report(number, std::max<int64_t>(last - back, 1), loss);
+      judge(test.trial(number));
     }
   }
 }
@@ -157,14 +163,14 @@ void simulate(uint64_t seed, const Pruner& pruner, Told& told, const Judge& judg
 TEST(Pruners, AreDeterministicAcrossRestarts) {
   for (const std::string& recipe : kPruners) {
     for (uint64_t seed = 1; seed <= 3; ++seed) {
-      Told told(plain_settings());
-      const StudySettings& settings = told.study.settings();
+      TestStudy test(plain_settings());
+      const StudySettings& settings = test.study.settings();
       const auto pruner = build_pruner(recipe, settings);
-      simulate(seed, *pruner, told, [&](const Trial& trial) {
+      simulate(seed, *pruner, test, [&](const Trial& trial) {
         const auto fresh = build_pruner(recipe, settings);
-        EXPECT_EQ(pruner->should_stop(told.study, trial), fresh->should_stop(told.study, trial))
+        EXPECT_EQ(pruner->should_stop(test.study, trial), fresh->should_stop(test.study, trial))
             << recipe;
-        const auto next = pruner->promote(told.study), again = fresh->promote(told.study);
+        const auto next = pruner->promote(test.study), again = fresh->promote(test.study);
         EXPECT_EQ(next ? next->trial : -1, again ? again->trial : -1) << recipe;
       });
     }
@@ -204,13 +210,13 @@ TEST(Pruners, RejectContradictingOptions) {
 
 /// The step at which the pruner stops a trial with these losses; 0 if it does not.
 int64_t stop_of(const std::string& recipe, const std::vector<double>& losses) {
-  Told told(plain_settings());
-  const auto pruner = build_pruner(recipe, told.study.settings());
-  told.start(told.queue());
+  TestStudy test(plain_settings());
+  const auto pruner = build_pruner(recipe, test.study.settings());
+  test.run(test.queue());
   int64_t step = 0;
   for (const double loss : losses) {
-    told.report(0, ++step, loss);
-    if (pruner->should_stop(told.study, told.trial(0))) return step;
+    test.report(0, ++step, loss);
+    if (pruner->should_stop(test.study, test.trial(0))) return step;
   }
   return 0;
 }
@@ -266,47 +272,47 @@ TEST(Hyperband, DrawsBracketsByTheirWeights) {
 }
 
 TEST(Hyperband, TakesItsLengthFromTheFirstCompleteTrial) {
-  Told told(plain_settings());
-  const auto pruner = build_pruner("{name: hyperband}", told.study.settings());
+  TestStudy test(plain_settings());
+  const auto pruner = build_pruner("{name: hyperband}", test.study.settings());
   for (int64_t number = 0; number < 20; ++number) {
-    EXPECT_EQ(pruner->bracket(told.study, number), 0);
+    EXPECT_EQ(pruner->bracket(test.study, number), 0);
   }
-  told.start(told.queue());
-  for (int64_t step = 1; step <= 9; ++step) told.report(0, step, 1);
-  EXPECT_FALSE(pruner->should_stop(told.study, told.trial(0)));
-  told.finish(0, TrialState::kComplete, 1);
+  test.run(test.queue());
+  for (int64_t step = 1; step <= 9; ++step) test.report(0, step, 1);
+  EXPECT_FALSE(pruner->should_stop(test.study, test.trial(0)));
+  test.complete(0, 1);
   std::map<int32_t, int> drawn;
-  for (int64_t number = 0; number < 100; ++number) ++drawn[pruner->bracket(told.study, number)];
+  for (int64_t number = 0; number < 100; ++number) ++drawn[pruner->bracket(test.study, number)];
   EXPECT_EQ(drawn.size(), 3u);
-  told.start(told.queue());
-  told.report(1, 1, 2);
-  EXPECT_TRUE(pruner->should_stop(told.study, told.trial(1)));
+  test.run(test.queue());
+  test.report(1, 1, 2);
+  EXPECT_TRUE(pruner->should_stop(test.study, test.trial(1)));
 }
 
 TEST(SuccessiveHalving, TakesItsFirstRungFromTheFirstCompleteTrial) {
-  Told told(plain_settings());
-  const auto pruner = build_pruner("{name: successive-halving}", told.study.settings());
-  told.start(told.queue());
-  for (int64_t step = 50; step <= 500; step += 50) told.report(0, step, 1);
-  told.finish(0, TrialState::kComplete, 1);
-  told.start(told.queue());
-  told.report(1, 4, 2);
-  EXPECT_FALSE(pruner->should_stop(told.study, told.trial(1)));
-  told.report(1, 5, 2);
-  EXPECT_TRUE(pruner->should_stop(told.study, told.trial(1)));
+  TestStudy test(plain_settings());
+  const auto pruner = build_pruner("{name: successive-halving}", test.study.settings());
+  test.run(test.queue());
+  for (int64_t step = 50; step <= 500; step += 50) test.report(0, step, 1);
+  test.complete(0, 1);
+  test.run(test.queue());
+  test.report(1, 4, 2);
+  EXPECT_FALSE(pruner->should_stop(test.study, test.trial(1)));
+  test.report(1, 5, 2);
+  EXPECT_TRUE(pruner->should_stop(test.study, test.trial(1)));
 }
 
 TEST(SuccessiveHalving, DoesNotPruneNearlyCompleteTrials) {
-  Told told(plain_settings());
+  TestStudy test(plain_settings());
   const auto pruner = build_pruner(
       "{name: successive-halving, min_resource: 3, max_resource: 9, reduction_factor: 3}",
-      told.study.settings());
+      test.study.settings());
   for (const double loss : {1.0, 2.0}) {
-    const int64_t number = told.queue();
-    told.start(number);
+    const int64_t number = test.queue();
+    test.run(number);
     for (const int64_t step : {3, 9}) {
-      told.report(number, step, loss);
-      EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), loss > 1 && step == 3);
+      test.report(number, step, loss);
+      EXPECT_EQ(pruner->should_stop(test.study, test.trial(number)), loss > 1 && step == 3);
     }
   }
 }
@@ -314,17 +320,17 @@ TEST(SuccessiveHalving, DoesNotPruneNearlyCompleteTrials) {
 // As in W&B: not powers of the factor times an integer.
 TEST(SuccessiveHalving, HasRungsAtFractionsOfTheLength) {
   const auto compared = [](const std::string& more) {
-    Told told(plain_settings());
+    TestStudy test(plain_settings());
     const auto pruner = build_pruner(
         "{name: successive-halving, max_resource: 100, reduction_factor: 3, " + more + "}",
-        told.study.settings());
+        test.study.settings());
     std::vector<int64_t> steps;
     for (const double loss : {1.0, 2.0}) {
-      const int64_t number = told.queue();
-      told.start(number);
+      const int64_t number = test.queue();
+      test.run(number);
       for (int64_t step = 1; step <= 120; ++step) {
-        told.report(number, step, loss);
-        if (pruner->should_stop(told.study, told.trial(number))) steps.push_back(step);
+        test.report(number, step, loss);
+        if (pruner->should_stop(test.study, test.trial(number))) steps.push_back(step);
       }
     }
     return steps;
@@ -336,60 +342,60 @@ TEST(SuccessiveHalving, HasRungsAtFractionsOfTheLength) {
 }
 
 TEST(SuccessiveHalving, ComparesATrialOnceAtAReportThatPassesSeveralRungs) {
-  Told told(plain_settings());
+  TestStudy test(plain_settings());
   const auto pruner =
-      build_pruner("{name: asha, min_resource: 1, reduction_factor: 2}", told.study.settings());
+      build_pruner("{name: asha, min_resource: 1, reduction_factor: 2}", test.study.settings());
   const std::vector<double> losses = {3, 2, 4, 2.5};
   const std::vector<bool> stops = {false, false, true, false};
   for (size_t i = 0; i < losses.size(); ++i) {
-    const int64_t number = told.queue();
-    told.start(number);
-    told.report(number, 5, losses[i]);
+    const int64_t number = test.queue();
+    test.run(number);
+    test.report(number, 5, losses[i]);
     // Half of 3 and 2 is 2.5, that of 3, 2 and 4 is 3.
-    EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), stops[i]) << i;
+    EXPECT_EQ(pruner->should_stop(test.study, test.trial(number)), stops[i]) << i;
   }
 }
 
 TEST(Asha, HasNoRungBeyondTheLargestStep) {
-  Told told(plain_settings());
-  const auto pruner = build_pruner("{name: asha}", told.study.settings());
-  const int64_t number = told.queue();
-  told.start(number);
-  told.report(number, std::numeric_limits<int64_t>::max(), 1);
-  EXPECT_FALSE(pruner->should_stop(told.study, told.trial(number)));
+  TestStudy test(plain_settings());
+  const auto pruner = build_pruner("{name: asha}", test.study.settings());
+  const int64_t number = test.queue();
+  test.run(number);
+  test.report(number, std::numeric_limits<int64_t>::max(), 1);
+  EXPECT_FALSE(pruner->should_stop(test.study, test.trial(number)));
 }
 
 /// A study with asha by promotion; trials report `loss` at each step.
 class Promoted {
  public:
   explicit Promoted(const std::string& more = "")
-      : told(plain_settings()),
+      : test(plain_settings()),
         pruner(build_pruner(
             "{name: asha, variant: promotion, min_resource: 2, reduction_factor: 3" + more + "}",
-            told.study.settings())) {}
+            test.study.settings())) {}
 
   int64_t begin() {
-    const int64_t number = told.queue({0.5}, 0, pruner->first_stop(told.study, 0));
+    const int64_t number = test.queue({0.5}, 0, pruner->first_stop(test.study, 0));
     return number;
   }
   void run(int64_t number, double loss) {
-    told.start(number);
-    const auto& reports = told.trial(number).reports;
+    test.run(number);
+    const auto& reports = test.trial(number).reports;
     int64_t step = reports.empty() ? 0 : reports.back().step;
     do {
-      told.report(number, ++step, loss);
-    } while (!pruner->should_stop(told.study, told.trial(number)));
-    EXPECT_EQ(step, told.trial(number).last_step);
-    told.finish(number, TrialState::kPruned);
+      test.report(number, ++step, loss);
+    } while (!pruner->should_stop(test.study, test.trial(number)));
+    EXPECT_EQ(step, test.trial(number).last_step);
+    test.end(number, TrialState::kPruned, {});
   }
   int64_t promoted() {
-    const auto next = pruner->promote(told.study);
+    const auto next = pruner->promote(test.study);
     if (!next) return -1;
-    told.requeue(next->trial, next->last_step);
+    test.queue_again(next->trial, next->last_step);
     return next->trial;
   }
 
-  Told told;
+  TestStudy test;
   std::unique_ptr<Pruner> pruner;
 };
 
@@ -403,16 +409,16 @@ TEST(Asha, PromotesTheBestThirdOfEachRung) {
       {3, {1, 1.0}}, {6, {3, 0.5}}, {9, {4, 0.1}}};
   for (size_t i = 0; i < losses.size(); ++i) {
     asha.run(asha.begin(), losses[i]);
-    EXPECT_EQ(asha.told.trial(static_cast<int64_t>(i)).last_step, 2);
+    EXPECT_EQ(asha.test.trial(static_cast<int64_t>(i)).last_step, 2);
     const auto found = owed.find(i + 1);
     EXPECT_EQ(asha.promoted(), found == owed.end() ? -1 : found->second.first);
     if (found == owed.end()) continue;
-    EXPECT_EQ(asha.told.trial(found->second.first).last_step, 6);
+    EXPECT_EQ(asha.test.trial(found->second.first).last_step, 6);
     asha.run(found->second.first, found->second.second);
   }
   // The best of three at the second rung.
   EXPECT_EQ(asha.promoted(), 4);
-  EXPECT_EQ(asha.told.trial(4).last_step, 18);
+  EXPECT_EQ(asha.test.trial(4).last_step, 18);
   EXPECT_EQ(asha.promoted(), -1);
 }
 
@@ -422,32 +428,32 @@ TEST(Asha, CompletesTrialsThatArePromotedToTheirEnd) {
     Promoted asha(", max_resource: " + std::to_string(last));
     for (const double loss : {3.0, 1.0, 2.0}) asha.run(asha.begin(), loss);
     EXPECT_EQ(asha.promoted(), 1);
-    EXPECT_EQ(asha.told.trial(1).last_step, 0);
-    asha.told.start(1);
+    EXPECT_EQ(asha.test.trial(1).last_step, 0);
+    asha.test.run(1);
     for (int64_t step = 3; step <= last; ++step) {
-      asha.told.report(1, step, 1);
-      EXPECT_FALSE(asha.pruner->should_stop(asha.told.study, asha.told.trial(1)));
+      asha.test.report(1, step, 1);
+      EXPECT_FALSE(asha.pruner->should_stop(asha.test.study, asha.test.trial(1)));
     }
-    asha.told.finish(1, TrialState::kComplete, 1);
+    asha.test.complete(1, 1);
     EXPECT_EQ(asha.promoted(), -1);
   }
   Promoted longer(", max_resource: 7"), shortest(", max_resource: 2");
   for (const double loss : {3.0, 1.0, 2.0}) longer.run(longer.begin(), loss);
   EXPECT_EQ(longer.promoted(), 1);
-  EXPECT_EQ(longer.told.trial(1).last_step, 6);
-  EXPECT_EQ(shortest.told.trial(shortest.begin()).last_step, 0);
+  EXPECT_EQ(longer.test.trial(1).last_step, 6);
+  EXPECT_EQ(shortest.test.trial(shortest.begin()).last_step, 0);
 }
 
 TEST(Asha, DoesNotStopCompleteTrials) {
-  Told told(plain_settings());
+  TestStudy test(plain_settings());
   const auto pruner =
-      build_pruner("{name: asha, max_resource: 4, reduction_factor: 2}", told.study.settings());
+      build_pruner("{name: asha, max_resource: 4, reduction_factor: 2}", test.study.settings());
   for (const double loss : {1.0, 2.0}) {
-    const int64_t number = told.queue();
-    told.start(number);
+    const int64_t number = test.queue();
+    test.run(number);
     for (const int64_t step : {2, 4}) {
-      told.report(number, step, loss);
-      EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), loss > 1 && step == 2);
+      test.report(number, step, loss);
+      EXPECT_EQ(pruner->should_stop(test.study, test.trial(number)), loss > 1 && step == 2);
     }
   }
 }

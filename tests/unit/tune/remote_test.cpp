@@ -243,7 +243,7 @@ TEST_F(Remote, IgnoresInvalidMessages) {
         std::string(100'000, '['), std::string("\0\xff\n", 3),
         hello + "\n" + hello + "\nnonsense\n", hello + "\n" + std::string(2 << 20, 'x'),
         hello + "\n" + to_line(Request(TellRequest{{99, 1}, {.values = {1}}})) + "\n",
-        hello + "\n" + to_line(Request(PlaceRequest{{int64_t{1} << 62, 1}, "x"})) + "\n"}) {
+        hello + "\n" + to_line(Request(SetRunFolderRequest{{int64_t{1} << 62, 1}, "x"})) + "\n"}) {
     answer_to(text);
   }
   RemoteStudyClient client = worker();

@@ -73,7 +73,7 @@ TEST(TpeHistory, CombinesGoodTrialsOfAnotherHistory) {
   EXPECT_EQ(later.size(), 2u);
 }
 
-/// Of 50 points with this kind, how many have an x within a tenth of `best`.
+/// How many of 50 points with this kind have an x within a tenth of `best`.
 int near(const TestStudy& test, double kind, double best) {
   TpeChoice choice({}, test.study.settings(), {false, true});
   int count = 0;

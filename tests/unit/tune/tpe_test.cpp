@@ -176,7 +176,7 @@ TEST(TpeSampler, HandlesNonFiniteLosses) {
       test.complete(test.start(point), loss(point));
     }
   }
-  // Of 500; at random 245 and 50.
+  // The counts are out of 500; at random 245 and 50.
   EXPECT_GE(numbers, 425);
   EXPECT_GE(best, 300);
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Args = std::vector<std::string>;
 
-// Of `command: [WORD]` at lr = 0.5, fast = true, wide = false.
+// The arguments of `command: [WORD]` at lr = 0.5, fast = true, wide = false.
 Args args_of(const std::string& word) {
   const Space space({{"lr", Interval{.low = 0, .high = 1, .step = 0}},
                      {"fast", Choices{{"false", "true"}}},

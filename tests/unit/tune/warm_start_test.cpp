@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/tune/build.h"
-#include "unit/tune/told.h"
+#include "unit/tune/test_study.h"
 
 namespace gallop::tune {
 namespace {
@@ -33,37 +33,37 @@ StudySettings later_settings() {
 }
 
 /// A study with a complete trial of each point, and a pruned one.
-Told earlier_study() {
-  Told told(earlier_settings());
+TestStudy earlier_study() {
+  TestStudy test(earlier_settings());
   for (const Point& point : {Point{0.5, 0, kInactive},
                              {0.1, 1, 0.25},
                              {5, 0, kInactive},
                              {0.5, 2, kInactive},
                              {0.95, 0, kInactive}}) {
-    const int64_t number = told.queue(point);
-    told.start(number);
-    told.report(number, 10, -0.25);
-    told.study.apply({.kind = Event::Kind::kFinished,
+    const int64_t number = test.queue(point);
+    test.run(number);
+    test.report(number, 10, -0.25);
+    test.study.apply({.kind = Event::Kind::kFinished,
                       .trial = number,
                       .time = 50,
                       .state = TrialState::kComplete,
                       .losses = {-0.75},
                       .violations = {-10}});
   }
-  const int64_t pruned = told.queue({0.2, 0, kInactive});
-  told.start(pruned);
-  told.report(pruned, 3, -0.125);
-  told.finish(pruned, TrialState::kPruned);
-  told.start(told.queue({0.3, 0, kInactive}));
-  const int64_t failed = told.queue({0.4, 0, kInactive});
-  told.start(failed);
-  told.finish(failed, TrialState::kFailed);
-  return told;
+  const int64_t pruned = test.queue({0.2, 0, kInactive});
+  test.run(pruned);
+  test.report(pruned, 3, -0.125);
+  test.end(pruned, TrialState::kPruned, {});
+  test.run(test.queue({0.3, 0, kInactive}));
+  const int64_t failed = test.queue({0.4, 0, kInactive});
+  test.run(failed);
+  test.end(failed, TrialState::kFailed, {});
+  return test;
 }
 
 TEST(WarmStart, ImportsTrialsWithinTheSpace) {
-  const Told earlier = earlier_study();
-  Told later(later_settings());
+  const TestStudy earlier = earlier_study();
+  TestStudy later(later_settings());
   const auto pruner = build_pruner("{}", later_settings());
   const WarmStart warm = warm_start(later.study, earlier.study, *pruner);
   EXPECT_EQ(warm.taken, 3);
@@ -88,11 +88,11 @@ TEST(WarmStart, ImportsTrialsWithinTheSpace) {
 }
 
 TEST(WarmStart, MatchesObjectivesAndLimitsByMetric) {
-  const Told earlier = earlier_study();
+  const TestStudy earlier = earlier_study();
   StudySettings settings = earlier_settings();
   settings.objectives = {{"memory", false}, {"accuracy", true}};
   settings.limits = {};
-  Told later(settings);
+  TestStudy later(settings);
   const auto pruner = build_pruner("{}", earlier_settings());
   const WarmStart warm = warm_start(later.study, earlier.study, *pruner);
   for (const Event& event : warm.events) later.study.apply(event);
@@ -107,30 +107,30 @@ TEST(WarmStart, MatchesObjectivesAndLimitsByMetric) {
 }
 
 TEST(WarmStart, ImportsReportsForPruners) {
-  Told earlier(plain_settings());
+  TestStudy earlier(plain_settings());
   for (const double loss : {1.0, 2.0, 3.0, 4.0, 5.0}) {
     const int64_t number = earlier.queue();
-    earlier.start(number);
+    earlier.run(number);
     earlier.report(number, 1, loss);
-    earlier.finish(number, TrialState::kComplete, loss);
+    earlier.complete(number, loss);
   }
-  Told later(plain_settings());
+  TestStudy later(plain_settings());
   const auto pruner = build_pruner("{name: median}", plain_settings());
   for (const Event& event : warm_start(later.study, earlier.study, *pruner).events) {
     later.study.apply(event);
   }
   const int64_t number = later.queue();
-  later.start(number);
+  later.run(number);
   later.report(number, 1, 3.5);
   EXPECT_TRUE(pruner->should_stop(later.study, later.trial(number)));
 }
 
 TEST(WarmStart, SkipsSegmentsOfPopulations) {
-  Told earlier(plain_settings());
+  TestStudy earlier(plain_settings());
   earlier.study.apply(
       {.kind = Event::Kind::kQueued, .trial = 0, .member = 0, .last_step = 10, .point = {0.5}});
-  earlier.start(0);
-  earlier.finish(0, TrialState::kComplete, 1);
+  earlier.run(0);
+  earlier.complete(0, 1);
   const auto pruner = build_pruner("{}", plain_settings());
   const WarmStart warm = warm_start(Study(plain_settings()), earlier.study, *pruner);
   EXPECT_TRUE(warm.events.empty());

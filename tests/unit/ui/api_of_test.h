@@ -39,7 +39,7 @@ class Api : public testing::Test {
 
   std::string ask(const http::Request& request, int status) {
     if (!runs_) {
-      runs_ = std::make_unique<Runs>(track::RunPlaces{folder.path(), studies.path()});
+      runs_ = std::make_unique<Runs>(track::RunLocations{folder.path(), studies.path()});
       sweeps_ = std::make_unique<Sweeps>(studies.path());
       searches_ = std::make_unique<Searches>(searches.path());
       events_ = std::make_unique<EventHub>(*runs_, *sweeps_, *searches_);

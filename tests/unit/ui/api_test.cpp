@@ -61,11 +61,11 @@ TEST_F(Api, ServesOnlyAReportAndItsImages) {
   write_file_atomically(track::evaluation_report_of(run) / "roc-curve.svg", "<svg/>");
   report.figures = {{"roc-curve", "ROC curve"}};
   track::write_evaluation_report(track::evaluation_report_of(run), report);
-  const Json told = get("run/report?name=a");
-  EXPECT_EQ(told.at("counts"), (Json{{2, 0}, {1, 4}}));
-  EXPECT_EQ(told.at("classes"), (Json{"cat", "<b>"}));
-  EXPECT_EQ(told.at("mistakes")[0].at("probability"), 0.75);
-  EXPECT_EQ(told.at("figures"), (Json::array({{{"name", "roc-curve"}, {"title", "ROC curve"}}})));
+  const Json reply = get("run/report?name=a");
+  EXPECT_EQ(reply.at("counts"), (Json{{2, 0}, {1, 4}}));
+  EXPECT_EQ(reply.at("classes"), (Json{"cat", "<b>"}));
+  EXPECT_EQ(reply.at("mistakes")[0].at("probability"), 0.75);
+  EXPECT_EQ(reply.at("figures"), (Json::array({{{"name", "roc-curve"}, {"title", "ROC curve"}}})));
   EXPECT_EQ(text("run/figure?name=a&figure=roc-curve"), "<svg/>");
   EXPECT_EQ(error("run/figure?name=a&figure=../report", 404),
             "image '../report.svg' does not exist");
@@ -93,15 +93,15 @@ TEST_F(Api, ReturnsTheScheduleOfARun) {
                             .follows_evaluations = true,
                             .values = {0.9, 0.8}});
   track::write_run_schedule(run, schedule);
-  const Json told = get("run/schedule?name=a");
-  EXPECT_EQ(told.at("steps"), 30);
-  EXPECT_EQ(told.at("steps_per_epoch"), 10);
-  EXPECT_EQ(told.at("at"), (Json{1, 30}));
-  EXPECT_EQ(told.at("lines")[0], (Json{{"metric", "train.lr"},
-                                       {"schedule", "cosine"},
-                                       {"follows_evaluations", false},
-                                       {"values", {0.1, "NaN"}}}));
-  EXPECT_EQ(told.at("lines")[1].at("follows_evaluations"), true);
+  const Json reply = get("run/schedule?name=a");
+  EXPECT_EQ(reply.at("steps"), 30);
+  EXPECT_EQ(reply.at("steps_per_epoch"), 10);
+  EXPECT_EQ(reply.at("at"), (Json{1, 30}));
+  EXPECT_EQ(reply.at("lines")[0], (Json{{"metric", "train.lr"},
+                                        {"schedule", "cosine"},
+                                        {"follows_evaluations", false},
+                                        {"values", {0.1, "NaN"}}}));
+  EXPECT_EQ(reply.at("lines")[1].at("follows_evaluations"), true);
   write_file_atomically(run / "schedule.json", "{\"steps\":");
   EXPECT_NE(error("run/schedule?name=a", 422).find("schedule.json"), std::string::npos);
 }
@@ -119,9 +119,9 @@ TEST_F(Api, ServesOnlyTheSamplesOfARunAndTheirImages) {
                            {.augmented_by = {"random-horizontal-flip"},
                             .samples = {{.label = "<b>", .image = "00.png", .before = "01.png"},
                                         {.label = "cat", .image = "02.png"}}});
-  const Json told = get("run/samples?name=a");
-  EXPECT_EQ(told.at("augmented_by"), Json::array({"random-horizontal-flip"}));
-  EXPECT_EQ(told.at("samples")[0],
+  const Json reply = get("run/samples?name=a");
+  EXPECT_EQ(reply.at("augmented_by"), Json::array({"random-horizontal-flip"}));
+  EXPECT_EQ(reply.at("samples")[0],
             (Json{{"label", "<b>"}, {"image", "00.png"}, {"before", "01.png"}, {"text", ""}}));
   EXPECT_EQ(text("run/samples/image?name=a&image=00.png"), "a picture");
   EXPECT_EQ(text("run/samples/image?name=a&image=01.png"), "as it was");
@@ -161,12 +161,12 @@ TEST_F(Api, ExportsActiveAndRecentRunsToPrometheus) {
   track::ForeignRun old;
   old.add("evaluation/accuracy", 1, 1e9, 0.25);
   old.make(folder.path(), "old", "a test");
-  const std::string told = ask({.method = "GET", .path = "/metrics"}, 200);
-  EXPECT_NE(told.find("gallop_run_metric{run=\"now\",metric=\"accuracy\"} 0.5\n"),
+  const std::string reply = ask({.method = "GET", .path = "/metrics"}, 200);
+  EXPECT_NE(reply.find("gallop_run_metric{run=\"now\",metric=\"accuracy\"} 0.5\n"),
             std::string::npos)
-      << told;
-  EXPECT_NE(told.find("gallop_run_state{run=\"now\",state=\"finished\"} 1\n"), std::string::npos);
-  EXPECT_EQ(told.find("run=\"old\""), std::string::npos);
+      << reply;
+  EXPECT_NE(reply.find("gallop_run_state{run=\"now\",state=\"finished\"} 1\n"), std::string::npos);
+  EXPECT_EQ(reply.find("run=\"old\""), std::string::npos);
 }
 
 TEST_F(Api, ReturnsAPageOfTheTable) {

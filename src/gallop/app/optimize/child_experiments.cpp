@@ -257,8 +257,8 @@ Comparison ChildExperiments::compare(const std::vector<std::string>& base,
   return result;
 }
 
-optimize::TrainedRun ChildExperiments::train(const std::vector<std::string>& options,
-                                             int64_t seed) {
+optimize::TrainingResult ChildExperiments::train(const std::vector<std::string>& options,
+                                                 int64_t seed) {
   const auto changed = optimize::with(options, {fmt::format("train.seed={}", seed)});
   // A search that continues finds the run that was interrupted by its options.
   const std::string name =
@@ -267,7 +267,7 @@ optimize::TrainedRun ChildExperiments::train(const std::vector<std::string>& opt
   const Result result = run(launched(
       {"train", place_.recipe, "--runs", runs.string(), "--name", name, "--continue", "--quiet"},
       changed));
-  optimize::TrainedRun trained{.folder = (runs / name).string()};
+  optimize::TrainingResult trained{.folder = (runs / name).string()};
   if (!result.is_good) {
     trained.failure = result.text;
     return trained;

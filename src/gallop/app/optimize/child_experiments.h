@@ -37,7 +37,7 @@ class ChildExperiments final : public optimize::Experiments {
   std::vector<optimize::Prediction> predict(const std::vector<std::string>& options) override;
   optimize::Comparison compare(const std::vector<std::string>& base,
                                const std::vector<std::string>& changed) override;
-  optimize::TrainedRun train(const std::vector<std::string>& options, int64_t seed) override;
+  optimize::TrainingResult train(const std::vector<std::string>& options, int64_t seed) override;
   std::optional<double> find_lr(const std::vector<std::string>& options) override;
   double seconds() const override;
 

@@ -50,7 +50,7 @@ class PacedTraining {
 
   /// Seconds between two of its lines so far.
   double seconds_of_line() const;
-  /// Of its first steps.
+  /// Losses of the first steps.
   const std::vector<double>& losses() const { return losses_; }
   int64_t peak_bytes() const { return peak_bytes_; }
   const std::string& energy_method() const { return energy_method_; }
@@ -69,7 +69,7 @@ class PacedTraining {
   void send(int signal);
 
   const StopRequest& stop_;
-  // Of several processes.
+  // The store of several processes.
   std::optional<parallel::StoreServer> store_;
   std::optional<DataSharing> sharing_;
   std::vector<std::unique_ptr<Rank>> ranks_;

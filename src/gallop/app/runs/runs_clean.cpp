@@ -24,7 +24,7 @@
 #include "gallop/data/quality/data_quality.h"
 #include "gallop/data/quality/image_quality.h"
 #include "gallop/track/evaluation_report.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 #include "gallop/train/reports/confusions.h"
 
 namespace gallop::app {

@@ -13,7 +13,7 @@
 #include "gallop/base/text.h"
 #include "gallop/plot/labels.h"
 #include "gallop/track/points.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 #include "gallop/track/run_summary.h"
 
 namespace gallop::app {

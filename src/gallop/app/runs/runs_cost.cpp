@@ -13,7 +13,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/track/footprint.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 namespace gallop::app {
 

@@ -6,7 +6,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/text.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 #include "gallop/track/trash.h"
 
 namespace gallop::app {
@@ -42,9 +42,9 @@ ExitCode runs_restore(const CommandContext& /*command*/,
   parser.add_option("--runs", runs, "folder of the runs");
   parser.add_option("--studies", studies, "folder of the sweeps");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const track::RunPlaces places{.runs = runs, .studies = studies};
+  const track::RunLocations locations{.runs = runs, .studies = studies};
   for (const std::string& name : names) {
-    const fs::path place = places.path_of(name);
+    const fs::path place = locations.path_of(name);
     fmt::print(
         "{} is restored\n",
         printable(

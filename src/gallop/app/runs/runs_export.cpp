@@ -15,7 +15,7 @@
 #include "gallop/config/json_numbers.h"
 #include "gallop/track/points.h"
 #include "gallop/track/prometheus.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 #include "gallop/track/tensorboard/runs.h"
 
 namespace gallop::app {

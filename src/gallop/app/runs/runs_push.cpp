@@ -14,7 +14,7 @@
 #include "gallop/base/text.h"
 #include "gallop/track/mlflow/push.h"
 #include "gallop/track/run_folder.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 namespace gallop::app {
 

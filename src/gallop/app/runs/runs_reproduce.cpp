@@ -40,12 +40,12 @@ ChildEnd train_again(const fs::path& run, const std::string& name, int processes
                            {"train", (run / "recipe.yaml").string(), "--name", name, "--runs",
                             runs.empty() ? "." : runs.string(), "--continue"});
   ChildProcess training(command);
-  bool is_told = false;
+  bool is_reported = false;
   for (;;) {
     if (const auto end = training.poll()) return *end;
-    if (stop.requested() && !is_told) {
+    if (stop.requested() && !is_reported) {
       training.send(SIGTERM);
-      is_told = true;
+      is_reported = true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -9,7 +9,7 @@
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/text.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 namespace gallop::app {
 

@@ -4,7 +4,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 namespace gallop::app {
 
@@ -18,9 +18,9 @@ void WhichRuns::add_to(CLI::App& parser, bool several) {
 }
 
 std::vector<fs::path> WhichRuns::find() const {
-  const track::RunPlaces places{.runs = runs, .studies = studies};
+  const track::RunLocations locations{.runs = runs, .studies = studies};
   std::vector<fs::path> folders;
-  for (const std::string& name : names) folders.push_back(places.find(name));
+  for (const std::string& name : names) folders.push_back(locations.find(name));
   return folders;
 }
 

@@ -126,7 +126,7 @@ void check_use_of_parameters(const Kinds& kinds, const tune::PlotChoice& choice)
 
 ExitCode tune_plot(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   constexpr size_t kInTerminal = 2;
-  constexpr int kFewRows = 9;  // Of each of many small plots.
+  constexpr int kFewRows = 9;  // Rows of each of many small plots.
   Arguments wanted;
   if (!parse(arguments, wanted)) return ExitCode::kDone;
   Kinds kinds = named_kinds(wanted.kinds);

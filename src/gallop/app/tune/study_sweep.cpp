@@ -199,7 +199,7 @@ void finish_config(Arguments& arguments, const launch::World& world, const tune:
   }
 }
 
-// Of several processes on this host with this folder (possible with a database), the first one gets
+// If several processes on this host have this folder (possible with a database), the first gets
 // a stable name that survives a restart, the others get none. Other folders may have the same
 // study.
 std::optional<FileLock> take_name(const fs::path& folder, std::string& name) {

@@ -43,7 +43,7 @@ StudyView::StudyView(Style style, const tune::TuneRegistries& registries)
       is_live_(style == Style::kText && isatty(STDOUT_FILENO) == 1) {}
 
 void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, int workers) {
-  told_ = study.finished().size();
+  printed_ = study.finished().size();
   if (style_ != Style::kText) return;
   const auto& settings = study.settings();
   const size_t parameters = settings.space.size();
@@ -52,12 +52,12 @@ void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, i
            tune::name_in(settings.sampler), tune::name_in(settings.pruner));
   print_to(stdout, "metric     {}\n", goals_text(settings));
   print_to(stdout, "workers    {} on this machine\n", workers);
-  if (told_ > 0) print_to(stdout, "resumed    {}\n", progress_text(study));
+  if (printed_ > 0) print_to(stdout, "resumed    {}\n", progress_text(study));
   std::fflush(stdout);
 }
 
 void StudyView::look(const tune::Study& study) {
-  for (; told_ < study.finished().size(); ++told_) tell(study, study.finished()[told_]);
+  for (; printed_ < study.finished().size(); ++printed_) tell(study, study.finished()[printed_]);
   if (is_live_) draw(study);
 }
 

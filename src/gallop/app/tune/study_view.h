@@ -30,7 +30,7 @@ class StudyView {
   Style style_;
   const tune::TuneRegistries& registries_;
   bool is_live_;
-  size_t told_ = 0;
+  size_t printed_ = 0;
   std::string drawn_;
 };
 

@@ -23,13 +23,13 @@ ExitCode tune_importance(const CommandContext& command, const std::vector<std::s
 ExitCode tune_plot(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_lineage.cpp
 ExitCode tune_lineage(const CommandContext& command, const std::vector<std::string>& arguments);
-// study_steer.cpp
+// study_control.cpp
 ExitCode tune_stop(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode tune_resume(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode tune_retry(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_create.cpp
 ExitCode tune_create(const CommandContext& command, const std::vector<std::string>& arguments);
-// study_talk.cpp
+// ask_tell.cpp
 ExitCode tune_ask(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode tune_tell(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_options.cpp

@@ -35,7 +35,7 @@ constexpr double kGraceSeconds = 30;
 constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
 constexpr int kLookMilliseconds = 100;
-constexpr size_t kLongestSaid = 400;  // Of the last line, in messages.
+constexpr size_t kLongestSaid = 400;  // Characters of the last line, in messages.
 
 /// Steps that a trial got from another one.
 struct Shared {

@@ -207,7 +207,7 @@ void share_columns(CudaPlan& plan) {
 }
 
 void share_both(CudaPlan& plan) {
-  int64_t bytes = 0;  // Of the sums of one column.
+  int64_t bytes = 0;  // Size of the sums of one column.
   for (const int32_t at : plan.loop.column_reductions) {
     bytes += bytes_of(plan.loop.values[static_cast<size_t>(at)].kind);
   }

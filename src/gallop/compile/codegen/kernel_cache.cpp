@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kMark = "gallop kernels ";
 constexpr size_t kHashLetters = 32;
-constexpr int64_t kLargest = int64_t{64} << 20;  // Of one library.
+constexpr int64_t kLargest = int64_t{64} << 20;  // Size of one library.
 
 bool is_sound(std::string_view file) {
   const size_t trailer = kMark.size() + kHashLetters;

@@ -11,7 +11,7 @@ struct LoopArguments {
   const int64_t* sizes;    ///< Of the loop as the plan has it, outermost first.
   const int64_t* strides;  ///< One for each dimension: of all inputs, then of all outputs.
   const double* numbers;   ///< Of constants, in the order of the expressions.
-  /// Of each column reduction, [blocks][columns]; then of each total, [blocks][parts].
+  /// Blocks of each column reduction, [blocks][columns]; then of each total, [blocks][parts].
   void* const* totals;
   int64_t columns, blocks;      ///< Positions in a row; blocks of rows.
   int64_t part_columns, parts;  ///< Positions in a part of a row; parts.

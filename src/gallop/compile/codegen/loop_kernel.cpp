@@ -75,7 +75,7 @@ struct LoopKernel::State {
   std::unique_ptr<CudaKernel> cuda;  // Set instead of a CPU kernel on a GPU.
   std::string symbol;
   std::vector<int64_t> strides;
-  std::vector<double> numbers;  // Of constants.
+  std::vector<double> numbers;  // Constants.
   std::shared_future<CompiledKernel> compiled;
   mutable std::once_flag once;
   mutable LoopBlock block = nullptr;

@@ -23,7 +23,7 @@ struct Found {
   BatchNormActivation kind = BatchNormActivation::kNone;
   ViewId residual = kNone;
   int64_t gradient = kNone, activation_gradient = kNone, join = kNone;
-  int64_t copy = kNone;         // Of the activation's input, for its gradient.
+  int64_t copy = kNone;         // Copy of the activation's input, for its gradient.
   bool wants_residual = false;  // Whether others read the gradient after the activation's.
   ViewId dy = kNone, more_dy = kNone;
 

@@ -25,7 +25,7 @@ struct Found {
   double smoothing = 0;
   ViewId count = kNone;     // Number of targets that are not ignored, if known.
   int64_t result = kNone;   // The node that computes the loss.
-  ViewId gradient = kNone;  // Of the loss.
+  ViewId gradient = kNone;  // Gradient of the loss.
   ViewId dlogits = kNone;
   std::vector<int64_t> removed;
 };

@@ -135,7 +135,7 @@ class Folding {
   Graph& graph_;
   std::vector<Uses> uses_;
   std::vector<int64_t> makers_;     // The constant node that makes each buffer, or kNone.
-  std::vector<at::Tensor> values_;  // Of buffers, once they are computed.
+  std::vector<at::Tensor> values_;  // Values of buffers, once they are computed.
 };
 
 }  // namespace

@@ -108,7 +108,7 @@ class LoopMaker {
   LoopBuilder builder_;
   FusedLoop loop_;
   std::map<int64_t, Value> values_;              // By node.
-  std::map<int64_t, std::vector<Value>> parts_;  // Of joins.
+  std::map<int64_t, std::vector<Value>> parts_;  // Parts of joins.
   std::map<std::pair<ViewId, std::vector<int64_t>>, Value> inputs_;
 };
 

@@ -22,9 +22,9 @@ struct Call {
   LoopBuilder& b;
   const Node& node;
   std::span<const Value> x;
-  Format format;     // Of the computation: fp32, fp64.
-  Format tensors;    // Of the widest tensor.
-  int64_t elements;  // Of the result.
+  Format format;     // Format of the computation: fp32, fp64.
+  Format tensors;    // Format of the widest tensor.
+  int64_t elements;  // Elements of the result.
 
   Value operator[](size_t i) const { return x[i]; }
   // The value of a scalar argument, which may be wrapped as a tensor.

@@ -56,7 +56,7 @@ class Recomputation {
     if (!is_in_loop_[node]) return true;
     const auto reduction = reduction_of(graph_, graph_.nodes[node]);
     if (!reduction || reduction->is_spread) return false;
-    // Of rows if the elements that are adjacent in memory are added up.
+    // It reduces rows if the elements that are adjacent in memory are added up.
     const View& read = graph_.views[tensors_of(graph_.nodes[node])[0]];
     for (size_t i = 0; i < read.sizes.size(); ++i) {
       if (read.sizes[i] > 1 && read.strides[i] == 1) return !reduction->reduced[i];

@@ -18,7 +18,7 @@ struct Slice {
   int64_t node = kNone;
   ViewId gradient = kNone;
   int64_t dim = 0, begin = 0, end = 0;
-  bool is_row = false;  // Of select, without the dimension.
+  bool is_row = false;  // Whether it is select, without the dimension.
 };
 
 /// A term of a sum, and the node that adds it.

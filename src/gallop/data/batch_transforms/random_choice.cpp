@@ -46,7 +46,7 @@ class RandomChoice final : public BatchTransform {
   }
 
   std::vector<std::unique_ptr<BatchTransform>> transforms_;
-  std::vector<double> ends_;  // Of each transform's share, added up.
+  std::vector<double> ends_;  // Ends of each transform's interval in [0, 1].
 };
 
 }  // namespace

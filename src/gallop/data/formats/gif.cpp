@@ -131,7 +131,7 @@ void decompress(std::string_view file, size_t at, std::vector<uint8_t>& pixels, 
   std::array<String, kMaxCodes> strings;
   CodeReader codes(file, at + 1);
   unsigned width = pixel_bits + 1, next = end + 1;
-  String last{};  // Of the last code; without length after a clear code.
+  String last{};  // String of the last code; without length after a clear code.
   for (size_t used = 0; used < count;) {
     const unsigned code = codes.read(width);
     if (code == end) throw DataError("damaged GIF: the pixels of the image end too early");

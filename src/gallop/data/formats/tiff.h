@@ -16,7 +16,7 @@ class TiffDecoder {
 
  private:
   std::vector<uint8_t> block_;    // A decompressed strip or tile.
-  std::vector<uint8_t> samples_;  // Of the whole image, 8 bits each.
+  std::vector<uint8_t> samples_;  // Samples of the whole image, 8 bits each.
 };
 
 }  // namespace gallop::data

@@ -30,7 +30,7 @@ std::optional<uint32_t> value_of(std::string_view entry, const TiffStart& start)
   return static_cast<uint32_t>(value);
 }
 
-// Of a tag that is repeated, the first value counts.
+// If a tag is repeated, its first value counts.
 void take(uint64_t tag, uint32_t value, TiffTags& tags) {
   constexpr uint64_t kWidth = 256, kHeight = 257, kPhotometric = 262, kOrientation = 274;
   if (tag == kWidth && tags.width == 0) tags.width = value;

@@ -65,7 +65,7 @@ void warped_sources(WarpRow row, int32_t* index) {
   }
 }
 
-void turned_sources(const QuarterTurns& turns, int height, int width, int32_t* index) {
+void rotated_sources(const QuarterTurns& turns, int height, int width, int32_t* index) {
   if (turns.count % 2 != 0 && height != width) {
     throw InternalError("a turn by one quarter needs a square image");
   }
@@ -94,7 +94,7 @@ bool nearest_sources(const Operation& operation, int height, int width, int32_t*
     return true;
   }
   if (const auto* const turns = std::get_if<QuarterTurns>(&operation)) {
-    turned_sources(*turns, height, width, index);
+    rotated_sources(*turns, height, width, index);
     return true;
   }
   return false;
@@ -221,7 +221,7 @@ void PixelEditor::add(const Grayscale&) {
 void PixelEditor::add(const QuarterTurns& turns) {
   if (turns.count == 0) return;
   index_.resize(static_cast<size_t>(pixels()));
-  turned_sources(turns, shape_.height, shape_.width, index_.data());
+  rotated_sources(turns, shape_.height, shape_.width, index_.data());
   uint8_t* const out = other_buffer();
   gather_pixels(pixels_, index_.data(), pixels(), tables_, {}, out);
   tables_.reset();

@@ -51,7 +51,7 @@ void compare(const std::vector<Fingerprint>& images, const Bucket& bucket, bool 
   }
 }
 
-// Of pairs of the same images the more similar one, the unmirrored one if they are equal.
+// Keeps the more similar of pairs of the same images, the unmirrored one if they are equal.
 void keep_most_similar(std::vector<NearPair>& pairs) {
   const auto images = [](const NearPair& pair) { return std::tie(pair.first, pair.second); };
   std::sort(pairs.begin(), pairs.end(), [&](const NearPair& a, const NearPair& b) {
@@ -174,7 +174,7 @@ class Contents {
 
   const std::vector<Part>& parts_;
   std::vector<int64_t> first_;
-  std::vector<std::vector<int64_t>> samples_;  // Of each content.
+  std::vector<std::vector<int64_t>> samples_;  // Samples of each content.
   std::vector<std::vector<Near>> near_;
 };
 

@@ -124,7 +124,7 @@ Counts to_take(const Counts& joint) {
   return take;
 }
 
-// Of each label and true class so many samples as `take` says, those with the largest margin.
+// For each label and true class, as many samples as `take` says, those with the largest margin.
 std::vector<char> pruned_by_noise_rate(const LabeledPredictions& predictions, const Counts& take) {
   std::vector<std::vector<int64_t>> of_label(take.size());
   for (int64_t i = 0; i < predictions.size(); ++i) {

@@ -52,7 +52,7 @@ class CsvRecords {
   CsvFormat format_;
   size_t at_;
   int64_t line_ = 1, next_line_ = 1;
-  std::deque<std::string> unescaped_;  // Of the current record.
+  std::deque<std::string> unescaped_;  // Fields of the current record.
 };
 
 /// Those that are detected.

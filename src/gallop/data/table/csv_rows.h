@@ -29,7 +29,7 @@ class CsvRows final : public RowReader {
   std::string content_;
   TableOptions options_;
   size_t first_row_ = 0;      // Byte of the first row.
-  int64_t lines_before_ = 0;  // Of it.
+  int64_t lines_before_ = 0;  // Lines before it.
   CsvRecords records_;
 };
 

@@ -18,7 +18,8 @@ struct EncoderOptions {
   /// Every column is an input: constant ones, and those that only name or number the rows.
   bool keeps_all = false;
   std::vector<std::string> kept{};  ///< Columns that are inputs though they seem to name the rows.
-  /// Of each feature that is no category, in place of statistics of the rows; may be empty.
+  /// The normalization of each feature that is no category, in place of statistics of the rows; may
+  /// be empty.
   Normalization given{};
 };
 

@@ -30,9 +30,9 @@ class ParquetRows final : public RowReader {
   std::vector<std::vector<std::string>> classes_;
   std::vector<bool> selected_;
   size_t group_ = 0;
-  int64_t rows_before_ = 0;            // Of the current group.
+  int64_t rows_before_ = 0;            // Rows before the current group.
   int64_t row_ = 0;                    // In it, from 1.
-  std::vector<ParquetValues> values_;  // Of the current group, of each selected column.
+  std::vector<ParquetValues> values_;  // Values of each selected column in the current group.
 };
 
 }  // namespace gallop::data

@@ -117,7 +117,7 @@ struct Candidates {
   }
 };
 
-// Of the formats that fit all numbers, the one of the file's decimal mark first.
+// The formats that fit all numbers, the one of the file's decimal mark first.
 std::optional<NumberFormat> format_of(const Candidates& column, bool has_decimal_comma) {
   using F = NumberFormat;
   static constexpr F kPointFirst[] = {F::kPoint, F::kPointThousands, F::kComma, F::kCommaThousands};
@@ -128,7 +128,7 @@ std::optional<NumberFormat> format_of(const Candidates& column, bool has_decimal
   return std::nullopt;
 }
 
-// Of kDateFormats, the one that most values have.
+// The one of kDateFormats that most values have.
 size_t date_format_of(const Candidates& column, bool day_first) {
   const auto& [year, month, day] = column.dates;
   const size_t other = day > month || (day == month && day_first) ? 2 : 1;

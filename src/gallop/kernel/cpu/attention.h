@@ -29,8 +29,8 @@ struct AttentionKernels {
   void (*dot)(const Matrix<const Number>& a, const Matrix<const Number>& b, float* sums);
   /// For transposed scores and gradients of weights [keys, queries]: weights = exp(scale * score -
   /// log_sum), dscores = scale * weights * (dweights - dot), and the dscores again with their rows
-  /// paired. Column j attends to keys before `first_visible + j`. All five matrices have the padded
-  /// sizes of `padded`, and elements beyond the rows and columns of `scores` become 0.
+  /// VNNI-packed. Column j attends to keys before `first_visible + j`. All five matrices have the
+  /// padded sizes of `padded`, and elements beyond the rows and columns of `scores` become 0.
   void (*backward)(const Matrix<const float>& scores, const float* dweights, float scale,
                    int64_t first_visible, const float* log_sums, const float* dots,
                    const Matrix<Number>& padded, Number* dscores, Number* dscores_vnni);

@@ -71,11 +71,14 @@ struct Square {
   Bf16* weights;  // Two tiles: keys are rows, the second one `down` numbers further.
   Bf16* dscores;
   int64_t down;
-  Bf16* dscore_pairs;  // Two tiles of pairs of keys, with queries in the order of weave_order().
+  Bf16* dscore_pairs;  // Two tiles of pairs of keys, with queries in the order of
+                       // interleaved_order().
 };
 
-// Which query column i of tile `tile` of the woven pairs belongs to.
-constexpr int64_t weave_order(int64_t tile, int64_t i) { return i / 4 * 8 + tile * 4 + i % 4; }
+// Which query column i of tile `tile` of the interleaved pairs belongs to.
+constexpr int64_t interleaved_order(int64_t tile, int64_t i) {
+  return i / 4 * 8 + tile * 4 + i % 4;
+}
 
 // Weights and gradients of scores of 16 keys. `masks` if kMasked: the queries that see each of
 // them.
@@ -214,7 +217,7 @@ class BackwardHead {
     for (int64_t tile = 0; tile < int64_t{4} * counts_.chunks; ++tile) {
       transpose_to(sums + tile * kSums, 64, block);
       for (int64_t i = 0; i < kSide; ++i) {
-        store(work_.sums + weave_order(tile % 2, i) * width + tile / 2 * kSide, block[i]);
+        store(work_.sums + interleaved_order(tile % 2, i) * width + tile / 2 * kSide, block[i]);
       }
     }
     write_rows(work_.sums, width, cosines_of(queries),

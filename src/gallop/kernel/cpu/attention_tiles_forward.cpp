@@ -95,7 +95,7 @@ inline F32 weights_of(const float* scores, const Visible& visible, float factor,
   return fold(sums, [](F32 a, F32 b) { return a + b; });
 }
 
-// Of 16 queries: weights of one more than `visible.whole` blocks of keys, and what their products
+// For 16 queries: weights of one more than `visible.whole` blocks of keys, and what their products
 // are to be multiplied by.
 inline void softmax(const float* scores, const Visible& visible, float scale, Bf16* weights,
                     float* inverses, float* log_sums, int64_t queries) {

@@ -10,7 +10,8 @@ namespace gallop::kernel {
 /// A range of consecutive elements of a pixel and its neighbors, and the weights for it.
 struct Conv2dStep {
   int64_t offset;  ///< From the pixel's first element, in elements.
-  int64_t weight;  ///< Offset of kInner weights for each of 16 channels, paired as in layout.h.
+  int64_t
+      weight;  ///< Offset of kInner weights for each of 16 channels, VNNI-packed as in layout.h.
 };
 
 /// Output pixels [i] of a convolution for 16 channels, and their inputs.

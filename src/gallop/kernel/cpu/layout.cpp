@@ -34,7 +34,7 @@ void transpose(const Matrix<const Number>& from, Number* to) {
   }
 }
 
-// A pair of bf16 side by side is a number of 32 bits, and the transposed of those is paired.
+// A pair of bf16 side by side is a number of 32 bits, and the transposed of those is VNNI-packed.
 void transpose_and_pair(const Matrix<const Bf16>& from, Bf16* to) {
   F32 block[kLanes];
   for (int64_t i = 0; i < from.rows; i += kLanes) {

@@ -5,7 +5,7 @@
 #include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
-// Layouts of matrices in GEMMs. In a "paired" (VNNI-packed) matrix rows 2i and 2i + 1 are
+// Layouts of matrices in GEMMs. In a VNNI-packed matrix, rows 2i and 2i + 1 are
 // interleaved as bf16 instructions need their right operand; in fp32 it is an ordinary one.
 // Matrices called padded have sizes that are multiples of kGemmPad<Number>, with zeros as padding.
 namespace gallop::kernel {
@@ -35,7 +35,7 @@ struct AnyMatrix {
 
 template <typename Number>
 struct LayoutKernels {
-  /// Copies a padded matrix to a paired one without gaps.
+  /// Copies a padded matrix to a VNNI-packed one without gaps.
   void (*pair)(const Matrix<const Number>& from, Number* to);
   void (*transpose)(const Matrix<const Number>& from, Number* to);
   void (*transpose_and_pair)(const Matrix<const Number>& from, Number* to);

@@ -5,7 +5,7 @@
 namespace gallop::kernel {
 namespace {
 
-void weave(const Bf16* from, int64_t stride, int64_t rows, int64_t width, Bf16* to) {
+void interleave(const Bf16* from, int64_t stride, int64_t rows, int64_t width, Bf16* to) {
   for (int64_t i = 0; i < rows; i += 2) {
     const Bf16 *even = from + i * stride, *odd = even + stride;
     for (int64_t c = 0; c < width; c += kLanes) {
@@ -14,7 +14,7 @@ void weave(const Bf16* from, int64_t stride, int64_t rows, int64_t width, Bf16* 
   }
 }
 
-// Two rows woven are numbers of 32 bits, and the transposed of those is as wanted.
+// Two interleaved rows are numbers of 32 bits, and the transposed of those is as wanted.
 void turn(const Bf16* from, int64_t stride, int64_t rows, int64_t channels, Bf16* to) {
   F32 block[kLanes];
   for (int64_t i = 0; i < rows; i += 2 * kLanes) {
@@ -66,7 +66,7 @@ void round_transposed(const float* from, int64_t rows, int64_t columns, Bf16* to
 
 template <>
 WeightGradientKernels make_kernels<WeightGradientKernels, kIsa>() {
-  return {.weave = weave,
+  return {.interleave = interleave,
           .turn = turn,
           .turn_pairs = turn_pairs,
           .round = round,

@@ -12,7 +12,7 @@ namespace gallop::kernel {
 struct WeightGradientKernels {
   /// Interleaves pairs of rows: to[i, 2 c + parity] = from[(2 i + parity) * stride + c] for an even
   /// number of rows and c < `width`, a multiple of 16.
-  void (*weave)(const Bf16* from, int64_t stride, int64_t rows, int64_t width, Bf16* to);
+  void (*interleave)(const Bf16* from, int64_t stride, int64_t rows, int64_t width, Bf16* to);
   /// to[c, i] = from[i, c] for up to 32 rows and up to 16 channels, without gaps in `to`.
   void (*turn)(const Bf16* from, int64_t stride, int64_t rows, int64_t channels, Bf16* to);
   /// to[c, i] = channel c of pixel i, for 32 pixels given as 16 pairs of neighbors, `stride` apart,

@@ -74,7 +74,7 @@ struct Logits {
     visit([&](Int64, float logit) { top = op_maximum(top, logit); }, [] {});
     return threads.largest(top);
   }
-  /// Of number(column, logit).
+  /// The sum of number(column, logit).
   template <typename Number>
   __device__ double sum(const Number& number) const {
     typename Threads::Sum sum;
@@ -151,7 +151,7 @@ struct CrossEntropyRow {
       product = logits.sum([&](Int64 i, float logit) { return target.share(i) * (logit - top); });
     }
     const float at = target.has_class && target.counts ? read(x[target.index]) : top;
-    // Of several largest logits the first counts.
+    // If there are several largest logits, the first counts.
     bool is_correct = target.has_class && target.counts && at >= top;
     if (is_correct) {
       is_correct = 0 == logits.sum([&](Int64 i, float logit) {
@@ -246,7 +246,7 @@ __device__ inline void cross_entropy_backward(const KernelSlots& a) {
 GALLOP_CUDA_KERNELS(gallop_cross_entropy, cross_entropy)
 GALLOP_CUDA_KERNELS(gallop_cross_entropy_backward, cross_entropy_backward)
 
-// Of all blocks, by one.
+// One block adds up the sums of all blocks.
 GALLOP_CUDA_KERNEL(gallop_cross_entropy_sum) {
   __shared__ double shared[kCudaThreads];
   const auto blocks = static_cast<Int64>(a.slots[CrossEntropySlot::kBlocks]);

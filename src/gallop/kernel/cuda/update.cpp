@@ -157,10 +157,10 @@ class Update {
   CudaLauncher& launcher_;
   const UpdateRule* rule_;
   c10::Device device_;
-  size_t states_, fields_;  // Of a tensor.
+  size_t states_, fields_;  // Numbers of states and fields per tensor.
   std::vector<uint64_t> head_;
   std::vector<Fields> tensors_;
-  std::vector<int64_t> blocks_;  // Of each tensor.
+  std::vector<int64_t> blocks_;  // Blocks of each tensor.
   size_t compensated_ = 0;
 };
 

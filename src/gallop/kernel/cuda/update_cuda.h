@@ -56,8 +56,8 @@ struct UpdateTensor {
     return all == nullptr ? nullptr : all + index() * Rule::kRunning;
   }
 
-  /// Of the update that is at hand, which the finishing kernel counts. Its options are put into
-  /// `options`.
+  /// The moment of the update that is at hand, which the finishing kernel counts. Its options are
+  /// put into `options`.
   __device__ UpdateMoment<double> moment(double* options) const {
     for (int i = 0; i < Rule::kOptions; ++i) {
       const int slot = UpdateSlot::kFirstOption + i;
@@ -358,7 +358,7 @@ struct StateTable {
   }
 };
 
-/// Of one number in [-1, 1], or [0, 1] without a sign.
+/// The code of one number in [-1, 1], or [0, 1] without a sign.
 template <bool kSigned>
 __device__ inline unsigned char encoded(float share) {
   using Map = gallop::kernel::StateMap<kSigned>;

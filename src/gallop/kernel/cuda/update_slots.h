@@ -28,7 +28,7 @@ struct UpdateSlot {
   };
 };
 
-/// Of each tensor, from kFirstTensor on.
+/// Fields of each tensor, from kFirstTensor on.
 struct UpdateField {
   enum : int {
     kParameter,

@@ -307,10 +307,10 @@ std::string Coordinator::describe(const Start& start) {
                   count(start.hosts, "host", "hosts"), join_names(names, "and"));
   if (start.attempt == 0) return text;
   text += ", again";
-  if (restarts_ > restarts_told_) {
+  if (restarts_ > reported_restarts_) {
     text += fmt::format(" ({} of {})", restarts_, options_.max_restarts);
   }
-  restarts_told_ = restarts_;
+  reported_restarts_ = restarts_;
   return text + (run_.empty() ? ", from the beginning"
                               : ", from the newest checkpoint of " + printable(run_));
 }

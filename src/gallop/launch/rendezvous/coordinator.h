@@ -82,7 +82,7 @@ class Coordinator {
   std::optional<double> ready_since_;
   bool asked_when_ready_ = false, is_clear_ = false;
 
-  int next_attempt_ = 0, restarts_ = 0, restarts_told_ = 0;
+  int next_attempt_ = 0, restarts_ = 0, reported_restarts_ = 0;
   std::string run_;
   // State of the current attempt.
   int attempt_ = -1;

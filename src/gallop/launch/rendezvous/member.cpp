@@ -160,7 +160,7 @@ void Member::seek(double now) {
 bool Member::found_no_coordinator() { return std::exchange(has_no_coordinator_, false); }
 
 void Member::log_no_coordinator() {
-  if (std::exchange(has_told_, true)) return;
+  if (std::exchange(has_reported_, true)) return;
   work_.say("waiting for a host of --rdzv to reply: " + candidates());
 }
 
@@ -171,7 +171,7 @@ void Member::join(int candidate, bool is_here, double now) {
   wire_.send(*link_, self_);
   phase_ = Phase::kWaiting;
   heard_ = now;
-  has_heard_ = has_asked_to_leave_ = has_told_ = false;
+  has_heard_ = has_asked_to_leave_ = has_reported_ = false;
 }
 
 void Member::lose(const std::string& why, double now) {

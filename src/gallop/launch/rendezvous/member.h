@@ -51,7 +51,7 @@ class Member {
   Work& work_;
   Inquiry inquiry_;
   Phase phase_ = Phase::kSeeking;
-  bool has_no_coordinator_ = false, has_told_ = false;
+  bool has_no_coordinator_ = false, has_reported_ = false;
   std::optional<Link> link_;
   int candidate_ = 0;  // The candidate it is linked to.
   bool is_here_ = false, has_heard_ = false, has_asked_to_leave_ = false;

@@ -69,7 +69,7 @@ class TcpWire final : public Wire {
   void drop_failed(std::vector<Event>& events);
 
   std::vector<Place> places_;
-  std::vector<SocketAddress> own_;  // Of the interface; empty: any.
+  std::vector<SocketAddress> own_;  // Addresses of the interface; empty: any.
   FileDescriptor listener_;
   std::map<Link, Line> lines_;
   Link next_link_ = 0;

@@ -361,11 +361,12 @@ class ExportedModel final : public Model {
   std::string definition_;  // The bytes of the archive without weights.
   std::vector<std::string> notes_;
   int64_t fixed_batch_ = 0;
-  std::map<std::string, at::Tensor> tensors_;               // All, by each of their names.
-  std::map<std::string, at::Tensor> evaluation_constants_;  // Of an evaluation program of its own.
+  std::map<std::string, at::Tensor> tensors_;  // All, by each of their names.
+  std::map<std::string, at::Tensor>
+      evaluation_constants_;  // Constants of a separate evaluation program.
   NamedTensors parameters_, buffers_, statistics_;
   std::optional<RunnableProgram> training_, evaluation_;
-  mutable std::optional<CutProgram> cut_;  // Of training; made when it is asked for.
+  mutable std::optional<CutProgram> cut_;  // The cut training program; made when it is asked for.
   bool is_training_ = true;
   bool channels_last_ = false;
 };

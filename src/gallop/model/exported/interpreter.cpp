@@ -45,7 +45,7 @@ struct Step {
   std::unique_ptr<FixedMask> mask{};
   std::optional<AutocastRule> autocast{};
   const ScalarFunction* scalar_function = nullptr;
-  std::vector<std::unique_ptr<Interpreter>> subgraphs{};  // Of a region, in its order.
+  std::vector<std::unique_ptr<Interpreter>> subgraphs{};  // Subgraphs of a region, in its order.
   std::vector<Operand> operands{};
   /// The slots of the results: those of a list are one after the other.
   std::vector<std::vector<size_t>> results{};
@@ -115,7 +115,7 @@ struct Interpreter::Impl {
           [&](const ScalarName& scalar) { slot = add_slot(scalar.name); });
       inputs.push_back(slot);
     }
-    std::vector<size_t> first_steps;  // Of each node.
+    std::vector<size_t> first_steps;  // The first step of each node.
     for (const Node& node : graph.nodes) {
       first_steps.push_back(steps.size());
       if (is_dropped(node)) continue;

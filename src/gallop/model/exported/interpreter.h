@@ -60,7 +60,7 @@ class Interpreter {
   size_t blocks() const;
   /// Selects those that are, one flag for each. Initially none.
   void recompute(const std::vector<bool>& blocks);
-  /// Of each block, the inputs of the graph that it reads and nothing else does.
+  /// The inputs of the graph that each block reads and nothing else does.
   std::vector<std::vector<size_t>> inputs_of_blocks() const;
   /// See Model::set_block_hooks().
   void set_block_hooks(BlockHooks* hooks);

@@ -87,7 +87,7 @@ void NodeSharder::drop_bias() {
   }
 }
 
-// Of rows and columns; those in front of them are broadcast.
+// Handles products of rows and columns; dimensions in front of them are broadcast.
 bool NodeSharder::product() {
   const auto call = find_linear_call(graph_, node_);
   if (call && find(call->weight) != nullptr) return linear();
@@ -192,7 +192,7 @@ bool NodeSharder::attention() {
       return fail("needs all channels of a head");
     }
     const int64_t size = size_of(tensor, dim);
-    // Of a size that varies, the groups must be equal.
+    // If a size varies, the groups must be equal.
     const int64_t here = shard == nullptr ? 1 : size < 0 ? -shard->group : size / shard->group;
     if (groups && *groups != here) return fail("reads heads that are divided differently");
     groups = here;

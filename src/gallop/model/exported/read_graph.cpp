@@ -156,7 +156,7 @@ Node read_node(const Json& json, const Place& file, int depth) {
   if (const Json* name = optional_member(json, "name", anonymous)) {
     node.name = to_text(*name, "'name'", anonymous);
   } else {
-    // Of torch 2.10 or older.
+    // The file was written by torch 2.10 or older.
     node.name = name_of_result(json, anonymous);
     if (node.name.empty()) node.name = target;
   }

@@ -166,7 +166,7 @@ Output RunnableProgram::run_part(const NamedTensors& batch, const Interpreter::P
   return {.passed_on = std::move(results)};
 }
 
-// Of the values of outputs_read().
+// The output in the values of outputs_read().
 Output RunnableProgram::output_of(const std::vector<at::Tensor>& read) const {
   Output output{read.front()};
   if (loss_) output.loss = read.back();

@@ -90,7 +90,7 @@ class RunnableProgram {
 
   Program program_;
   std::vector<BoundInput> inputs_;
-  std::vector<size_t> places_;  // Of `inputs_` among the inputs of the program.
+  std::vector<size_t> places_;  // Positions of `inputs_` among the inputs of the program.
   size_t output_;
   std::optional<size_t> loss_;
   bool writes_inputs_;
@@ -100,7 +100,7 @@ class RunnableProgram {
   BlockHooks* hooks_ = nullptr;
   std::shared_ptr<const TensorParallel> parallel_;  // Null unless it is divided.
   OutputPart output_part_;
-  std::vector<c10::IValue> values_;  // Of all inputs, without those of the user.
+  std::vector<c10::IValue> values_;  // Values of all inputs, without those of the user.
 };
 
 }  // namespace gallop::model::exported

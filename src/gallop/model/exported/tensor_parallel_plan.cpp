@@ -369,8 +369,8 @@ class Planner {
   std::vector<Entry> entries_;
   TensorParallelOptions options_;
   bool is_automatic_ = true;
-  std::unordered_map<std::string, std::vector<size_t>> readers_;  // Of each value.
-  std::set<std::string> outputs_;                                 // Of the graph.
+  std::unordered_map<std::string, std::vector<size_t>> readers_;  // Readers of each value.
+  std::set<std::string> outputs_;                                 // Outputs of the graph.
   std::vector<Vocabulary> vocabularies_;
   std::map<size_t, Layer> layers_;  // By node, without those that compute the logits.
   Shards shards_;                   // What is divided so far.

@@ -24,8 +24,9 @@ struct ExpertRoute {
   /// int64 [R]: the received row that is in each row of the order here, and the reverse; undefined
   /// if they are the same.
   at::Tensor by_expert{}, by_process{};
-  /// Of the experts of this process: `ranges` alone. Copies of one expert are in the order of
-  /// ranks, and among those of one rank in that of its tokens, as in a batch of all processes.
+  /// The order of the experts of this process: `ranges` alone. Copies of one expert are in the
+  /// order of ranks, and among those of one rank in that of its tokens, as in a batch of all
+  /// processes.
   ExpertOrder here{};
 };
 

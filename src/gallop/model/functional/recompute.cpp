@@ -39,7 +39,7 @@ class Generators {
     if (!device.is_cpu()) note(device);
   }
 
-  void put_back() {
+  void restore() {
     for (auto& [generator, state] : states_) {
       const std::scoped_lock lock(generator.mutex());
       generator.set_state(state);
@@ -118,7 +118,7 @@ class Again {
     at::autocast::set_autocast_enabled(type, surroundings.casts);
     at::autocast::set_autocast_dtype(type, surroundings.format);
     precision::set_linear_is_fp8(surroundings.linear_is_fp8);
-    surroundings.generators.put_back();
+    surroundings.generators.restore();
   }
 
   Surroundings now_;

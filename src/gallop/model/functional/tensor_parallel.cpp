@@ -40,7 +40,7 @@ at::Tensor own_part(const at::Tensor& x, int64_t dim, const TensorGroup& group) 
 
 // Slices of x along a dimension, one for each rank, one after the other in memory.
 struct Packed {
-  at::Tensor elements;  // Of one dimension.
+  at::Tensor elements;  // One-dimensional.
   std::vector<int64_t> counts;
 };
 

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostBytes = size_t{1} << 26;  // Per response.
 constexpr long kConnectSeconds = 5, kSeconds = 60;
 constexpr long kTooManyRequests = 429, kFirstServerError = 500, kOk = 200;
-constexpr size_t kMostTold = 300;  // Bytes of the server's message in errors.
+constexpr size_t kMessageLimit = 300;  // Bytes of the server's message in errors.
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -69,7 +69,7 @@ Refusal refusal_of(const std::string& answer) {
     const auto found = json.find(name);
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  return {text("error_code"), printable(text("message").substr(0, kMostTold))};
+  return {text("error_code"), printable(text("message").substr(0, kMessageLimit))};
 }
 
 }  // namespace

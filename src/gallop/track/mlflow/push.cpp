@@ -24,7 +24,7 @@
 #include "gallop/track/mlflow/client.h"
 #include "gallop/track/points.h"
 #include "gallop/track/run_folder.h"
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 #include "gallop/track/run_summary.h"
 
 namespace gallop::track::mlflow {
@@ -301,7 +301,7 @@ class Push::State {
   LogFollower log_;
   int64_t last_sent_ = -1;  // Offset of the last sent record in the log.
   std::string ending_;      // MLflow's status if the last sent record is an end.
-  double time_ = 0;         // Of the last sent record.
+  double time_ = 0;         // Time of the last sent record.
   bool has_params_ = false;
   std::map<std::string, std::string> tags_;
 };

@@ -60,9 +60,9 @@ constexpr const char* kName = "hparams";
 constexpr const char* kStartTag = "_hparams_/session_start_info";
 constexpr const char* kEndTag = "_hparams_/session_end_info";
 constexpr uint32_t kStart = 3, kEnd = 4;
-constexpr uint32_t kOptions = 1, kStartTime = 5;  // Of the session start.
-constexpr uint32_t kStatus = 1, kEndTime = 2;     // Of the session end.
-constexpr uint32_t kKey = 1, kOption = 2;         // Of a map entry.
+constexpr uint32_t kOptions = 1, kStartTime = 5;  // Fields of the session start.
+constexpr uint32_t kStatus = 1, kEndTime = 2;     // Fields of the session end.
+constexpr uint32_t kKey = 1, kOption = 2;         // Fields of a map entry.
 constexpr uint32_t kNumber = 2, kText = 3, kBool = 4;
 }  // namespace hparams
 

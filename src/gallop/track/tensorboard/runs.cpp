@@ -194,7 +194,7 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
   int64_t left_out = 0;
   bool is_empty = true;
   std::vector<std::string> torn;
-  std::vector<Damage> damages;  // Of one file.
+  std::vector<Damage> damages;  // Damages of one file.
   fs::path file;
   const EventVisitor visitor{
       .scalar =

@@ -17,7 +17,7 @@ struct ConfusionMatrix {
   std::vector<std::vector<double>> shares() const;
 };
 
-/// Of each label, how often it is present and predicted: with a probability above 0.5.
+/// How often each label is present and predicted: with a probability above 0.5.
 struct LabelConfusions {
   struct Label {
     std::string name;

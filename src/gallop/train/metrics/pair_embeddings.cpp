@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kQueriesAtOnce = 256;
 constexpr int64_t kFineBins = 400;  // From a similarity of -1 to 1.
-constexpr int64_t kMostBins = 40;   // Of a histogram, over the similarities that occur.
+constexpr int64_t kMostBins = 40;   // Bins of a histogram, over the similarities that occur.
 
 SimilarityHistogram merged_bins(const std::vector<int64_t>& matching,
                                 const std::vector<int64_t>& others) {

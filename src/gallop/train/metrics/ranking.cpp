@@ -18,7 +18,7 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr size_t kLeastPending = 1024;
 
-// Of two classes, only the scores of the second one count.
+// If there are two classes, only the scores of the second one count.
 bool scores_second_alone(const MetricTask& task) {
   return task.target == Target::kBinary || (task.target == Target::kClasses && task.classes == 2);
 }

@@ -171,7 +171,7 @@ struct PlainResult {
 // Errors that are not yet relative to anything.
 struct Measured {
   std::string name;
-  double error = 0, plain = 0;  // Of the training, and the largest of the plain steps.
+  double error = 0, plain = 0;  // Error of the training, and the largest of the plain steps.
   double size = 0;
   double least = 0;  // A rounding error of what is stored.
 };

@@ -86,7 +86,8 @@ class CmaDistribution {
   SquareMatrix covariance_;
   Vector path_sigma_, path_covariance_;
   Rates rates_{};
-  EigenSystem axes_;  // Of the covariance; `values` are square roots of the eigenvalues.
+  EigenSystem
+      axes_;  // Eigenvectors of the covariance; `values` are square roots of the eigenvalues.
   size_t generation_ = 0;
   std::deque<double> extremes_;  // Best and worst losses of the last generations.
   bool adapts_rates_;

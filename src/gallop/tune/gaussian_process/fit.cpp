@@ -10,8 +10,9 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr size_t kOtherNumbers = 3;  // Of a kernel: scale, noise, forgetting.
-constexpr double kFarthest = 20;     // Bound on absolute logarithms; avoids overflow.
+constexpr size_t kOtherNumbers =
+    3;  // Numbers of a kernel besides the lengths: scale, noise, forgetting.
+constexpr double kFarthest = 20;  // Bound on absolute logarithms; avoids overflow.
 // Stops when the log-likelihood improves by less than 0.01 %.
 constexpr LbfgsLimits kLimits{
     .evaluations = KernelFit::kMostEvaluations, .gradient = 1e-2, .relative_decrease = 1e-5};

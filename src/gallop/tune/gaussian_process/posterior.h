@@ -63,7 +63,7 @@ class Posterior {
   Kernel kernel_;
   Inputs inputs_;  // Pending inputs come last.
   size_t size_ = 0;
-  Matrix inverse_, transposed_;           // Of the Cholesky factor.
+  Matrix inverse_, transposed_;           // The Cholesky factor's inverse and transpose.
   std::vector<double> values_, weights_;  // Weights of pending inputs are zero.
 };
 

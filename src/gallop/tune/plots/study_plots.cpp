@@ -17,8 +17,9 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr size_t kMostAxes = 10;          // Of parallel coordinates, unless parameters are given.
-constexpr size_t kContourParameters = 2;  // Of contour plots, likewise.
+constexpr size_t kMostAxes = 10;  // Axes of parallel coordinates, unless parameters are given.
+constexpr size_t kContourParameters =
+    2;  // Parameters of contour plots, unless parameters are given.
 
 /// A kind of plot: its requirements and how it is made.
 struct Maker {

@@ -15,7 +15,7 @@ constexpr size_t kExactWithTies = 13;
 
 /// Ranks of the absolute differences, doubled so that mid-ranks of ties are integers.
 struct Ranks {
-  std::vector<size_t> doubled;  // Of all nonzero differences.
+  std::vector<size_t> doubled;  // Doubled ranks of all nonzero differences.
   size_t positive = 0;          // Sum over positive differences, plus half of that over zeros.
   size_t zeros = 0;             // Half of the sum over zeros.
   double ties = 0;              // The sum of t^3 - t over groups of t tied differences.

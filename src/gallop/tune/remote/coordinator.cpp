@@ -24,10 +24,10 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr int kProtocol = 1;
+constexpr int kProtocol = 2;
 constexpr size_t kMostConnections = 4096;
 // Timeout for authentication, and for flushing a connection that is to be closed.
-constexpr double kStrangerSeconds = 5;
+constexpr double kUnauthorizedSeconds = 5;
 constexpr size_t kMostStrangerBytes = 4096;
 // Checks for silent workers per heartbeat interval.
 constexpr double kLooksInHeartbeat = 4;
@@ -46,7 +46,7 @@ struct Call {
     return RefusedAnswer{ExitCode::kUsage, "a second hello"};
   }
   Answer operator()(const AskRequest& ask) const { return tuner.ask(ask.worker); }
-  Answer operator()(const PlaceRequest& place) const {
+  Answer operator()(const SetRunFolderRequest& place) const {
     tuner.set_run_folder(trial_of(place.attempt), place.folder);
     return DoneAnswer{};
   }
@@ -57,13 +57,13 @@ struct Call {
   Answer operator()(const ReportRequest& report) const {
     return tuner.report(trial_of(report.attempt), report.step, report.value);
   }
-  Answer operator()(const BeatRequest& heartbeat) const {
+  Answer operator()(const HeartbeatRequest& heartbeat) const {
     return tuner.heartbeat(trial_of(heartbeat.attempt));
   }
   Answer operator()(const TellRequest& tell) const {
     return CountsAnswer{tuner.tell(trial_of(tell.attempt), tell.outcome)};
   }
-  Answer operator()(const GiveBackRequest& release) const {
+  Answer operator()(const ReleaseRequest& release) const {
     tuner.release(trial_of(release.attempt));
     return DoneAnswer{};
   }
@@ -213,7 +213,7 @@ Answer Coordinator::answer(const Request& request) {
 
 void Coordinator::drop(double now) {
   connections_.remove_if([now](const Connection& connection) {
-    const bool is_late = now - connection.since > kStrangerSeconds;
+    const bool is_late = now - connection.since > kUnauthorizedSeconds;
     if (connection.is_over && (connection.socket.waiting_bytes() == 0 || is_late)) return true;
     if (!connection.is_known && is_late) return true;
     return connection.is_gone || connection.socket.waiting_bytes() > kMostAnswerBytes;

@@ -15,10 +15,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // In the order of the variant's alternatives.
-constexpr std::array kRequests = {"hello", "ask",       "place", "report", "beat",
-                                  "tell",  "give_back", "steer", "share",  "events"};
+constexpr std::array kRequests = {"hello", "ask",     "set_run_folder", "report", "heartbeat",
+                                  "tell",  "release", "control",        "share",  "events"};
 constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts",
-                                 "done",    "refused",    "events",  "stranger"};
+                                 "done",    "refused",    "events",  "unauthorized"};
 
 // Parses an integer in a range.
 template <typename T>
@@ -54,7 +54,7 @@ void write(Json& json, const HelloRequest& hello) {
   json["token"] = hello.token;
 }
 void write(Json& json, const AskRequest& ask) { json["worker"] = ask.worker; }
-void write(Json& json, const PlaceRequest& place) {
+void write(Json& json, const SetRunFolderRequest& place) {
   write(json, place.attempt);
   json["folder"] = place.folder;
 }
@@ -68,7 +68,7 @@ void write(Json& json, const ReportRequest& report) {
   json["step"] = report.step;
   json["value"] = config::number_json(report.value);
 }
-void write(Json& json, const BeatRequest& heartbeat) { write(json, heartbeat.attempt); }
+void write(Json& json, const HeartbeatRequest& heartbeat) { write(json, heartbeat.attempt); }
 void write(Json& json, const TellRequest& tell) {
   write(json, tell.attempt);
   json["state"] = static_cast<int>(tell.outcome.state);
@@ -76,7 +76,7 @@ void write(Json& json, const TellRequest& tell) {
   json["limited"] = config::numbers_json(tell.outcome.limited);
   json["message"] = tell.outcome.message;
 }
-void write(Json& json, const GiveBackRequest& release) { write(json, release.attempt); }
+void write(Json& json, const ReleaseRequest& release) { write(json, release.attempt); }
 
 void write(Json& json, const Control& control) {
   json["what"] = static_cast<int>(control.kind);
@@ -115,7 +115,7 @@ void write(Json& json, const EventsAnswer& answer) {
   json["events"] = std::move(events);
 }
 void write(Json& /*json*/, const DoneAnswer& /*done*/) {}
-void write(Json& /*json*/, const UnauthorizedAnswer& /*stranger*/) {}
+void write(Json& /*json*/, const UnauthorizedAnswer& /*unauthorized*/) {}
 void write(Json& json, const RefusedAnswer& refused) {
   json["code"] = static_cast<int>(refused.code);
   json["text"] = refused.text;
@@ -161,23 +161,23 @@ Request request_of(const Json& json) {
     return HelloRequest{small_of(json.at("protocol")), json.at("token")};
   }
   if (kind == "ask") return AskRequest{json.at("worker")};
-  if (kind == "steer") {
+  if (kind == "control") {
     return Control{
         whole<Control::Kind>(json.at("what"), 0, static_cast<int>(Control::Kind::kRetry)),
         count_of(json.at("wanted")), json.at("reason")};
   }
   if (kind == "events") return EventsRequest{count_of(json.at("from"))};
   const Attempt attempt = attempt_of(json);
-  if (kind == "place") return PlaceRequest{attempt, json.at("folder")};
+  if (kind == "set_run_folder") return SetRunFolderRequest{attempt, json.at("folder")};
   if (kind == "share") {
     return ShareRequest{attempt, count_of(json.at("other")), count_of(json.at("steps"))};
   }
   if (kind == "report") {
     return ReportRequest{attempt, count_of(json.at("step")), config::number_of(json.at("value"))};
   }
-  if (kind == "beat") return BeatRequest{attempt};
+  if (kind == "heartbeat") return HeartbeatRequest{attempt};
   if (kind == "tell") return TellRequest{attempt, outcome_of(json)};
-  if (kind == "give_back") return GiveBackRequest{attempt};
+  if (kind == "release") return ReleaseRequest{attempt};
   throw DataError("unknown request");
 }
 
@@ -197,7 +197,7 @@ Answer answer_of(const Json& json) {
     return answer;
   }
   if (kind == "done") return DoneAnswer{};
-  if (kind == "stranger") return UnauthorizedAnswer{};
+  if (kind == "unauthorized") return UnauthorizedAnswer{};
   if (kind == "refused") {
     return RefusedAnswer{whole<ExitCode>(json.at("code"), static_cast<int>(ExitCode::kInternal),
                                          static_cast<int>(ExitCode::kStopped)),

@@ -18,13 +18,13 @@ namespace gallop::tune {
 
 /// The first message of every connection.
 struct HelloRequest {
-  int protocol = 1;
+  int protocol = 2;
   std::string token;  ///< Authenticates the worker.
 };
 struct AskRequest {
   std::string worker;
 };
-struct PlaceRequest {
+struct SetRunFolderRequest {
   Attempt attempt;
   std::string folder;
 };
@@ -38,14 +38,14 @@ struct ReportRequest {
   int64_t step = 0;
   double value = 0;
 };
-struct BeatRequest {
+struct HeartbeatRequest {
   Attempt attempt;
 };
 struct TellRequest {
   Attempt attempt;
   Outcome outcome;
 };
-struct GiveBackRequest {
+struct ReleaseRequest {
   Attempt attempt;
 };
 
@@ -53,8 +53,9 @@ struct EventsRequest {
   int64_t from = 0;  ///< Index of the first requested event.
 };
 
-using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportRequest, BeatRequest,
-                             TellRequest, GiveBackRequest, Control, ShareRequest, EventsRequest>;
+using Request =
+    std::variant<HelloRequest, AskRequest, SetRunFolderRequest, ReportRequest, HeartbeatRequest,
+                 TellRequest, ReleaseRequest, Control, ShareRequest, EventsRequest>;
 
 /// Reply to a hello: the study's settings as JSON.
 struct WelcomeAnswer {

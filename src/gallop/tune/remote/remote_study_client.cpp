@@ -165,7 +165,7 @@ Assignment RemoteStudyClient::ask(const std::string& worker) {
 }
 
 void RemoteStudyClient::set_run_folder(const Trial& trial, const std::string& folder) {
-  call<DoneAnswer>(PlaceRequest{attempt_of(trial), folder});
+  call<DoneAnswer>(SetRunFolderRequest{attempt_of(trial), folder});
 }
 
 void RemoteStudyClient::share(const Trial& trial, int64_t other, int64_t steps) {
@@ -177,7 +177,7 @@ Verdict RemoteStudyClient::report(const Trial& trial, int64_t step, double value
 }
 
 Verdict RemoteStudyClient::heartbeat(const Trial& trial) {
-  return call<Verdict>(BeatRequest{attempt_of(trial)});
+  return call<Verdict>(HeartbeatRequest{attempt_of(trial)});
 }
 
 bool RemoteStudyClient::tell(const Trial& trial, const Outcome& outcome) {
@@ -185,7 +185,7 @@ bool RemoteStudyClient::tell(const Trial& trial, const Outcome& outcome) {
 }
 
 void RemoteStudyClient::release(const Trial& trial) {
-  call<DoneAnswer>(GiveBackRequest{attempt_of(trial)});
+  call<DoneAnswer>(ReleaseRequest{attempt_of(trial)});
 }
 
 void RemoteStudyClient::control(const Control& control) { call<DoneAnswer>(control); }

@@ -114,8 +114,8 @@ class Search {
   uint64_t seed_;
   const std::vector<Axis>* axes_;
   Generations generations_;
-  std::vector<Solution> solutions_;  // Of the current generation.
-  size_t population_;                // Of the first search.
+  std::vector<Solution> solutions_;  // Solutions of the current generation.
+  size_t population_;                // Population of the first search.
   std::optional<CmaDistribution> distribution_;
   CmaMargin margin_;
   size_t first_ = 0;  // First generation of this search.

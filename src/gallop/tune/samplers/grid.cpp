@@ -16,7 +16,7 @@ namespace gallop::tune {
 namespace {
 
 constexpr double kMostPoints = 1e15;
-constexpr int64_t kMostValues = 1'000'000;     // Of one parameter; they are stored.
+constexpr int64_t kMostValues = 1'000'000;     // Values of one parameter; they are stored.
 constexpr int64_t kMostForbidden = 2'000'000;  // In a row; avoids scanning a huge grid.
 
 std::vector<double> values_of(const Choices& choices) {

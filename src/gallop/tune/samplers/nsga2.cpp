@@ -94,8 +94,8 @@ class Evolution {
 
   Nsga2Config config_;
   Generations generations_;
-  std::vector<Individual> parents_;  // Of the current generation.
-  std::vector<Individual> members_;  // Of the current generation, so far.
+  std::vector<Individual> parents_;  // Parents of the current generation.
+  std::vector<Individual> members_;  // Members of the current generation, so far.
 };
 
 bool Evolution::follow(const Study& study) {

@@ -74,7 +74,7 @@ class ParzenEstimator {
   bool is_fresh_ = false;
   std::vector<double> weights_, constants_;
   KernelColumns columns_;
-  MergedKernels merged_;  // Of the columns, if they could be merged.
+  MergedKernels merged_;  // Kernels of the columns, if they could be merged.
 };
 
 }  // namespace gallop::tune

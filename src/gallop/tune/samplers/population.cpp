@@ -27,7 +27,7 @@ struct PopulationSampler::Member {
   bool is_idle() const { return latest == nullptr || latest->is_finished(); }
 };
 
-struct PopulationSampler::Standing {
+struct PopulationSampler::RankedSegment {
   double loss;
   const Trial* trial;
   int32_t member;
@@ -119,9 +119,9 @@ const PopulationSampler::Member* PopulationSampler::next(const std::vector<Membe
 }
 
 // The segments with which the asking member is compared, best first.
-std::vector<PopulationSampler::Standing> PopulationSampler::standings(
+std::vector<PopulationSampler::RankedSegment> PopulationSampler::ranking(
     const Study& study, const std::vector<Member>& members, const Member& asking) const {
-  std::vector<Standing> standings;
+  std::vector<RankedSegment> ranking;
   for (const Member& member : members) {
     const Trial* trial = member.ended;
     if (config_.synchronous) {
@@ -134,12 +134,12 @@ std::vector<PopulationSampler::Standing> PopulationSampler::standings(
       }
     }
     if (trial == nullptr || trial->last_step >= config_.last) continue;
-    standings.push_back({loss_of(*trial), trial, member.index});
+    ranking.push_back({loss_of(*trial), trial, member.index});
   }
-  std::sort(standings.begin(), standings.end(), [](const Standing& a, const Standing& b) {
+  std::sort(ranking.begin(), ranking.end(), [](const RankedSegment& a, const RankedSegment& b) {
     return a.loss != b.loss ? a.loss < b.loss : a.member < b.member;
   });
-  return standings;
+  return ranking;
 }
 
 Proposal PopulationSampler::segment(Point point, const Trial* parent, const Member& member) const {
@@ -164,15 +164,15 @@ std::optional<Proposal> PopulationSampler::ask(const Study& study, int64_t numbe
                     .member = failed->member,
                     .last_step = failed->last_step};
   }
-  const auto standings = this->standings(study, members, *member);
-  const size_t count = standings.size();
+  const auto ranking = this->ranking(study, members, *member);
+  const size_t count = ranking.size();
   const auto share = std::ceil(config_.quantile * static_cast<double>(count));
   const size_t quantile = std::min(static_cast<size_t>(share), count / 2);
-  const auto is_asking = [&](const Standing& one) { return one.member == member->index; };
+  const auto is_asking = [&](const RankedSegment& one) { return one.member == member->index; };
   const bool is_bottom =
-      std::any_of(standings.end() - static_cast<int64_t>(quantile), standings.end(), is_asking);
+      std::any_of(ranking.end() - static_cast<int64_t>(quantile), ranking.end(), is_asking);
   if ((gives_up || is_bottom) && quantile > 0) {
-    const Trial& donor = *standings[random.below(quantile)].trial;
+    const Trial& donor = *ranking[random.below(quantile)].trial;
     return segment(explored(study, donor, number, random), &donor, *member);
   }
   if (member->ended == nullptr) {

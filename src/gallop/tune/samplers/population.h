@@ -47,13 +47,13 @@ class PopulationSampler : public Sampler {
 
  private:
   struct Member;
-  struct Standing;
+  struct RankedSegment;
 
   void follow(const Study& study);
   std::vector<Member> members(const Study& study) const;
   const Member* next(const std::vector<Member>& members) const;
-  std::vector<Standing> standings(const Study& study, const std::vector<Member>& members,
-                                  const Member& asking) const;
+  std::vector<RankedSegment> ranking(const Study& study, const std::vector<Member>& members,
+                                     const Member& asking) const;
   Proposal segment(Point point, const Trial* parent, const Member& member) const;
 
   PopulationConfig config_;

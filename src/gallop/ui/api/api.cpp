@@ -98,7 +98,7 @@ http::Response session(Context& context, const http::Request& /*request*/) {
       context.runs.with_index([](const track::RunIndex& index) { return index.rows().size(); });
   return json_response({{"token", context.token},
                         {"version", context.version},
-                        {"folder", context.runs.places().runs.string()},
+                        {"folder", context.runs.locations().runs.string()},
                         {"now", seconds_since_1970()},
                         {"runs", count}});
 }

@@ -48,8 +48,8 @@ http::Response change_labels(Context& context, const Json& body,
 }
 
 // The original folder of a deleted run; empty if it is in no trash.
-fs::path folder_of_deleted(const track::RunPlaces& places, const std::string& name) {
-  for (const auto& part : places.parts()) {
+fs::path folder_of_deleted(const track::RunLocations& locations, const std::string& name) {
+  for (const auto& part : locations.parts()) {
     for (const std::string& deleted : track::names_in_trash(part.folder)) {
       if (part.prefix + deleted == name) return part.folder;
     }
@@ -92,7 +92,7 @@ http::Response delete_run(Context& context, const http::Request& request) {
 
 http::Response restore_run(Context& context, const http::Request& request) {
   const std::string name = text_of(body_of(request), "run");
-  const fs::path folder = folder_of_deleted(context.runs.places(), name);
+  const fs::path folder = folder_of_deleted(context.runs.locations(), name);
   if (folder.empty()) {
     throw Refusal(404, fmt::format("run '{}' is not in the trash", printable(name)));
   }

@@ -16,7 +16,7 @@ namespace gallop::ui::api {
 
 namespace {
 
-// Of a report or journal; a search of a day writes less than a megabyte.
+// Size of a report or journal; a search of a day writes less than a megabyte.
 constexpr int64_t kMostBytes = int64_t{1} << 26;
 
 fs::path find_search(const Context& context, const Query& query) {

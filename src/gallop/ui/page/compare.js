@@ -45,7 +45,7 @@ class Compare {
     this.names = [];
     this.count = 0;
     this.looks = new Map();
-    this.beginRead = newestRequest(); // Of the runs of the filter.
+    this.beginRead = newestRequest(); // The request for the runs of the filter.
     this.metricsOf = new Map(); // By run.
     this.error = errorLine();
     this.tabs = new Tabs(VIEWS, (view) => this.show(view));

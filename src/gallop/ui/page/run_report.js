@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { formatNumber, shellWord } from "./format.js";
 import { showKept } from "./run_kept.js";
 
-const MOST_CLASSES = 100; // Of the table; the figure shows the most frequent confusions of more.
+const MOST_CLASSES = 100; // Limit of the table; the figure shows the most frequent confusions of more.
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const share = (part, all) => (all > 0 ? part / all : 0);

@@ -15,7 +15,7 @@ namespace gallop::track {
 ///     STUDIES/widths/runs/0007     "widths/0007"
 ///
 /// Either may be missing.
-struct RunPlaces {
+struct RunLocations {
   fs::path runs;
   fs::path studies{};  ///< Empty: sweeps are ignored.
 

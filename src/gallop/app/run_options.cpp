@@ -1,4 +1,4 @@
-#include "gallop/app/run_place.h"
+#include "gallop/app/run_options.h"
 
 #include <fmt/format.h>
 

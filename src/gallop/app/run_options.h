@@ -10,8 +10,8 @@
 
 namespace gallop::app {
 
-/// Where a run is stored, and how it starts and ends.
-struct RunPlace {
+/// The folder and name of a run, and how it starts and ends.
+struct RunOptions {
   std::string runs = "runs";
   std::string name;              ///< Empty: the recipe's name and a number.
   bool resume_if_there = false;  ///< Continue a run of this name instead of refusing it.

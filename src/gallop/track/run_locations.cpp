@@ -1,4 +1,4 @@
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ constexpr const char* kRunsOfSweep = "runs";
 
 }  // namespace
 
-std::vector<RunPlaces::Part> RunPlaces::parts() const {
+std::vector<RunLocations::Part> RunLocations::parts() const {
   std::error_code error;
   // There may be sweeps only.
   std::vector<Part> parts;
@@ -28,7 +28,7 @@ std::vector<RunPlaces::Part> RunPlaces::parts() const {
   return parts;
 }
 
-std::vector<std::string> RunPlaces::names(std::error_code& error) const {
+std::vector<std::string> RunLocations::names(std::error_code& error) const {
   std::vector<std::string> names;
   for (const Part& part : parts()) {
     std::error_code here;
@@ -41,13 +41,13 @@ std::vector<std::string> RunPlaces::names(std::error_code& error) const {
   return names;
 }
 
-fs::path RunPlaces::path_of(const std::string& name) const {
+fs::path RunLocations::path_of(const std::string& name) const {
   const std::string sweep = sweep_of(name);
   if (sweep.empty()) return runs / name;
   return studies / sweep / kRunsOfSweep / name.substr(sweep.size() + 1);
 }
 
-fs::path RunPlaces::find(const std::string& name) const {
+fs::path RunLocations::find(const std::string& name) const {
   if (!sweep_of(name).empty() && !RunFolder::is_run(name)) {
     fs::path folder = path_of(name);
     if (RunFolder::is_run(folder)) return folder;
@@ -67,7 +67,7 @@ std::string run_name_of(const fs::path& folder) {
   return is_trial ? sweep.filename().string() + "/" + name : name;
 }
 
-bool RunPlaces::has_studies() const {
+bool RunLocations::has_studies() const {
   std::error_code error;
   return !studies.empty() && fs::is_directory(studies, error);
 }

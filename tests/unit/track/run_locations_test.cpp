@@ -1,4 +1,4 @@
-#include "gallop/track/run_places.h"
+#include "gallop/track/run_locations.h"
 
 #include <unistd.h>
 
@@ -30,36 +30,36 @@ struct Folders {
     log.append({.step = 1, .kind = "evaluation", .values = {{"accuracy", accuracy}}});
     return run.path();
   }
-  RunPlaces places() const { return {.runs = runs.path(), .studies = studies.path()}; }
+  RunLocations locations() const { return {.runs = runs.path(), .studies = studies.path()}; }
 };
 
-Names names_of(const RunPlaces& places) {
+Names names_of(const RunLocations& locations) {
   std::error_code error;
-  Names names = places.names(error);
+  Names names = locations.names(error);
   EXPECT_FALSE(error);
   return names;
 }
 
-TEST(RunPlaces, IncludeTheRunsOfSweeps) {
+TEST(RunLocations, IncludeTheRunsOfSweeps) {
   Folders folders;
   const fs::path run = folders.runs.add("mlp-1", "{}", {0.5});
   const fs::path trial = folders.add_trial("widths", "0007", 0.75);
   make_folders(folders.studies.path() / "of a command");
   std::ofstream(folders.studies.path() / "a file") << "no study";
-  const RunPlaces places = folders.places();
-  EXPECT_EQ(names_of(places), (Names{"mlp-1", "widths/0007"}));
-  EXPECT_EQ(places.path_of("mlp-1"), run);
-  EXPECT_EQ(places.path_of("widths/0007"), trial);
-  EXPECT_EQ(places.find("widths/0007"), trial);
-  EXPECT_EQ(places.find(trial.string()), trial);
-  EXPECT_NE(error_of([&] { places.find("widths/0008"); }).find("no run 'widths/0008'"),
+  const RunLocations locations = folders.locations();
+  EXPECT_EQ(names_of(locations), (Names{"mlp-1", "widths/0007"}));
+  EXPECT_EQ(locations.path_of("mlp-1"), run);
+  EXPECT_EQ(locations.path_of("widths/0007"), trial);
+  EXPECT_EQ(locations.find("widths/0007"), trial);
+  EXPECT_EQ(locations.find(trial.string()), trial);
+  EXPECT_NE(error_of([&] { locations.find("widths/0008"); }).find("no run 'widths/0008'"),
             std::string::npos);
   EXPECT_EQ(names_of({.runs = folders.runs.path()}), (Names{"mlp-1"}));
   EXPECT_EQ(sweep_of("widths/0007"), "widths");
   EXPECT_EQ(sweep_of("mlp-1"), "");
 }
 
-TEST(RunPlaces, NameTrialsByTheirSweep) {
+TEST(RunLocations, NameTrialsByTheirSweep) {
   Folders folders;
   const fs::path run = folders.runs.add("7", "{}", {0.5});
   const fs::path trial = folders.add_trial("widths", "0007", 0.75);
@@ -72,7 +72,7 @@ TEST(RunPlaces, NameTrialsByTheirSweep) {
   EXPECT_EQ(summarize_run(trial).name, "widths/0007");
 }
 
-TEST(RunPlaces, ListUnreadableRuns) {
+TEST(RunLocations, ListUnreadableRuns) {
   Folders folders;
   fs::permissions(folders.runs.path(), fs::perms(0755));
   const fs::path run = folders.runs.add("secret", "{}", {0.5});
@@ -81,21 +81,22 @@ TEST(RunPlaces, ListUnreadableRuns) {
     constexpr uid_t kNobody = 65534;
     if (geteuid() == 0 && setuid(kNobody) != 0) return false;
     std::error_code error;
-    const RunPlaces places{.runs = folders.runs.path()};
-    return places.names(error) == Names{"secret"} &&
+    const RunLocations locations{.runs = folders.runs.path()};
+    return locations.names(error) == Names{"secret"} &&
            summarize_run(run).state == RunState::kUnreadable &&
-           error_of([&] { places.find("secret"); }).find("permission denied") != std::string::npos;
+           error_of([&] { locations.find("secret"); }).find("permission denied") !=
+               std::string::npos;
   };
   EXPECT_EXIT(_exit(looks() ? 0 : 1), testing::ExitedWithCode(0), "");
   fs::permissions(run, fs::perms(0755));
 }
 
-TEST(RunPlaces, MayLackRunsOrSweeps) {
+TEST(RunLocations, MayLackRunsOrSweeps) {
   Folders folders;
   folders.add_trial("widths", "0001", 0.5);
-  const RunPlaces places{.runs = "/nowhere/runs", .studies = folders.studies.path()};
-  EXPECT_EQ(names_of(places), (Names{"widths/0001"}));
-  EXPECT_EQ(RunIndex(places).rows().size(), 1);
+  const RunLocations locations{.runs = "/nowhere/runs", .studies = folders.studies.path()};
+  EXPECT_EQ(names_of(locations), (Names{"widths/0001"}));
+  EXPECT_EQ(RunIndex(locations).rows().size(), 1);
   EXPECT_EQ(RunIndex({.runs = folders.runs.path(), .studies = "/nowhere"}).rows().size(), 0);
   EXPECT_NE(error_of([] {
               RunIndex({.runs = "/nowhere/runs", .studies = "/nowhere/studies"});
@@ -109,7 +110,7 @@ TEST(RunIndex, TagsTheRunsOfSweeps) {
   folders.add_trial("widths", "0001", 0.75);
   const fs::path renamed = folders.add_trial("widths", "0002", 0.25);
   write_labels(renamed, {.tags = {{"sweep", "mine"}}, .note = ""});
-  const RunIndex index(folders.places());
+  const RunIndex index(folders.locations());
   EXPECT_EQ(index.tag("sweep"), (Column{{"widths/0001", "widths"}, {"widths/0002", "mine"}}));
   EXPECT_EQ(index.metric("accuracy").at("widths/0001"), 0.75);
   EXPECT_EQ(index.summary("widths/0001").name, "widths/0001");
