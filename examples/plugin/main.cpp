@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "gallop/app/cli.h"
+#include "gallop/app/registries.h"
 
 namespace mine {
 void register_components(gallop::Registries& registries);

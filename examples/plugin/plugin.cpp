@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include <ATen/ops/linear.h>
 #include <ATen/ops/logsumexp.h>
 
-#include "gallop/model/layers.h"
-#include "gallop/model/network.h"
+#include "gallop/model/initializer.h"
+#include "gallop/model/module_model.h"
 #include "gallop/train/losses/shapes.h"
 #include "gallop/train/metrics/class_counts.h"
 
@@ -42,25 +43,26 @@ std::unique_ptr<train::Loss> make_z_loss(const ZLossConfig& config,
 }
 
 /// 64 hidden units, each the maximum of 4 linear functions (Goodfellow et al., 2013).
-struct Maxout final : model::Network {
+struct Maxout final : torch::nn::Module {
   Maxout(const model::Task& task, model::Initializer init) {
     const int64_t pixels = task.channels * task.height * task.width;
-    const model::Linear::Options of_first{.in = pixels, .out = 256};
-    const model::Linear::Options of_head{.in = 64, .out = task.classes, .is_head = true};
-    first = register_module("first", std::make_shared<model::Linear>(init, of_first));
-    head = register_module("head", std::make_shared<model::Linear>(init, of_head));
+    first = register_parameter("first", init.weight({256, pixels}, {}));
+    head = register_parameter("head", init.weight({task.classes, 64}, {}));
   }
-  at::Tensor forward(const at::Tensor& images) override {
-    return head->forward(first->forward(images.flatten(1)).reshape({-1, 64, 4}).amax(2));
+  at::Tensor forward(const at::Tensor& images) {
+    const at::Tensor units = at::linear(images.flatten(1), first).reshape({-1, 64, 4}).amax(2);
+    return at::linear(units, head);
   }
-  std::shared_ptr<model::Linear> first, head;
+  at::Tensor first, head;
 };
 struct MaxoutConfig {};
 void visit(config::Visitor& /*visitor*/, MaxoutConfig& /*config*/) {}
 std::unique_ptr<model::Model> make_maxout(const MaxoutConfig& /*config*/, const model::Task& task,
                                           model::InitialWeights weights) {
-  model::require_images(task, "maxout");
-  return model::make_model(std::make_shared<Maxout>(task, model::Initializer(weights)));
+  if (task.kind != model::Task::Kind::kImages) {
+    throw UsageError("model maxout needs images; choose another model");
+  }
+  return model::model_of(std::make_shared<Maxout>(task, model::Initializer(weights)));
 }
 
 /// The smallest recall of any class, from the counts of Gallop's metrics.

@@ -11,7 +11,6 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/tune/optimize.h"
-#include "gallop/tune/storage/memory.h"
 #include "gallop/tune/store.h"
 #include "gallop/tune/tuner.h"
 
@@ -47,7 +46,7 @@ std::vector<double> descend(Evaluation& trial) {
 }
 
 std::unique_ptr<Storage> open(const char* path) {
-  if (path == nullptr) return std::make_unique<MemoryStorage>(settings());
+  if (path == nullptr) return memory_storage(settings());
   const auto store = open_store(path);
   if (!gallop::fs::exists(path)) store->create(settings());
   return store->open("valley");

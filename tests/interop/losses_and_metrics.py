@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares all losses with PyTorch and all metrics with scikit-learn, on numbers that are drawn anew.
+"""Compares all losses with PyTorch and all metrics with scikit-learn, on newly drawn numbers.
 
     losses_and_metrics.py TEST_TRAIN [--python PYTHON]
 

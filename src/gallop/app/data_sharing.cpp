@@ -9,6 +9,7 @@
 #include "gallop/base/text.h"
 #include "gallop/compile/codegen/kernel_cache.h"
 #include "gallop/data/data_module.h"
+#include "gallop/data/shared_data.h"
 #include "gallop/launch/group.h"
 #include "gallop/launch/world.h"
 

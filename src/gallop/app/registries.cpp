@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "gallop/app/command.h"
+#include "gallop/parallel/strategy.h"
 
 namespace gallop {
 
@@ -11,7 +12,9 @@ bool Plugin::is_of(const std::filesystem::path& other) const {
   return other == file || std::filesystem::weakly_canonical(other, error) == path;
 }
 
-Registries::Registries() { set_origin("the program"); }
+Registries::Registries() : strategies(parallel::built_in_strategies()) {
+  set_origin("the program");
+}
 
 void Registries::set_origin(const std::string& origin) {
   const auto set = [&](auto&... registries) { (registries.set_origin(origin), ...); };

@@ -4,18 +4,25 @@
 #include <string>
 #include <vector>
 
+#include "gallop/config/component.h"
 #include "gallop/data/augment.h"
 #include "gallop/data/batch_transform.h"
 #include "gallop/data/data_module.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/optim/wrapper.h"
-#include "gallop/parallel/strategy.h"
 #include "gallop/schedule/schedule.h"
 #include "gallop/train/losses/loss.h"
 #include "gallop/train/metrics/metric.h"
 #include "gallop/train/tasks/task.h"
 #include "gallop/tune/registries.h"
+
+namespace gallop::parallel {
+class Collectives;
+class Strategy;
+struct ModelTensors;
+using StrategyRegistry = config::Registry<Strategy, Collectives&, const ModelTensors&>;
+}  // namespace gallop::parallel
 
 namespace gallop {
 
@@ -44,7 +51,7 @@ struct Registries {
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();
   train::LossRegistry losses = train::built_in_losses();
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
-  parallel::StrategyRegistry strategies = parallel::built_in_strategies();
+  parallel::StrategyRegistry strategies;
   train::MetricRegistry metrics = train::built_in_metrics();
   train::TaskTable tasks = train::built_in_tasks();
   tune::TuneRegistries tune{};

@@ -16,6 +16,8 @@
 #include "gallop/data/device_loader.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
+#include "gallop/tensor/block_hooks.h"
+#include "gallop/tensor/tensor_group.h"
 #include "gallop/train/step/checks.h"
 
 namespace gallop::app {

@@ -16,6 +16,7 @@
 #include "gallop/base/hardware.h"
 #include "gallop/data/data_module.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/parallel/mesh.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/step/config.h"
 #include "gallop/train/step/format.h"

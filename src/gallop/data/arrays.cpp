@@ -16,6 +16,7 @@
 #include "gallop/data/array_files.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/find.h"
+#include "gallop/data/normalize.h"
 #include "gallop/data/text_samples.h"
 
 namespace gallop::data {

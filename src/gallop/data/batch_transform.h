@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "gallop/config/component.h"
-#include "gallop/config/visitor.h"
-#include "gallop/data/loader.h"
+#include "gallop/data/batch.h"
 
 namespace gallop::data {
 

@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/dataset.h"
+#include "gallop/data/loader.h"
+#include "gallop/data/normalize.h"
+#include "gallop/data/split.h"
 
 namespace gallop::data {
 

@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "gallop/config/component.h"
-#include "gallop/config/visitor.h"
 #include "gallop/data/augment.h"
 #include "gallop/data/batch_transform.h"
 #include "gallop/data/data_module.h"
-#include "gallop/data/dataset.h"
-#include "gallop/data/loader.h"
-#include "gallop/data/normalize.h"
 #include "gallop/data/sampling.h"
-#include "gallop/data/split.h"
 
 namespace gallop::data {
+
+struct Holdout;
+struct LoaderConfig;
+struct Normalization;
+struct ReadContext;
 
 /// The `data` section of the recipe.
 struct DataConfig {

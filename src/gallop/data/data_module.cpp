@@ -6,12 +6,16 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/batch_plan.h"
 #include "gallop/data/block_order.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/exclusion.h"
 #include "gallop/data/length_order.h"
+#include "gallop/data/quality/data_quality.h"
 #include "gallop/data/quality/sample_quality.h"
+#include "gallop/data/report.h"
 #include "gallop/data/sampling.h"
+#include "gallop/data/shared_data.h"
 #include "gallop/data/split.h"
 
 namespace gallop::data {

@@ -9,17 +9,17 @@
 #include "gallop/base/named_files.h"
 #include "gallop/config/component.h"
 #include "gallop/data/augment.h"
-#include "gallop/data/batch_plan.h"
 #include "gallop/data/part.h"
-#include "gallop/data/quality/data_quality.h"
-#include "gallop/data/report.h"
 #include "gallop/data/samples.h"
-#include "gallop/data/shared_data.h"
 #include "gallop/data/signature.h"
 
 namespace gallop::data {
 
+class BatchPlan;
+class SharedData;
 struct DataConfig;
+struct DataQuality;
+struct DataReport;
 
 /// Inputs of open_data() besides the recipe's section.
 struct OpenOptions {

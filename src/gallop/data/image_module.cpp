@@ -13,7 +13,9 @@
 #include "gallop/data/image_samples.h"
 #include "gallop/data/image_summary.h"
 #include "gallop/data/quality/image_quality.h"
+#include "gallop/data/report.h"
 #include "gallop/data/set_properties.h"
+#include "gallop/data/shared_data.h"
 #include "gallop/data/statistics.h"
 #include "gallop/data/table/scaling.h"
 

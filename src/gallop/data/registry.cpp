@@ -6,6 +6,7 @@
 #include "gallop/data/labeled_text.h"
 #include "gallop/data/readers.h"
 #include "gallop/data/segmentation.h"
+#include "gallop/data/shared_data.h"
 #include "gallop/data/table.h"
 #include "gallop/data/tagged_text.h"
 #include "gallop/data/text_module.h"

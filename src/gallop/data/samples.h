@@ -13,6 +13,9 @@
 
 namespace gallop::data {
 
+/// The target of a sample or position that is ignored in the loss.
+inline constexpr int64_t kIgnoredTarget = -100;
+
 /// The shape of one row of a batch.
 struct RowShape {
   std::vector<int64_t> sizes;  ///< Images [C, H, W], text [T], a label [].

@@ -16,6 +16,7 @@
 #include "gallop/base/philox.h"
 #include "gallop/base/text.h"
 #include "gallop/data/batch_slot.h"
+#include "gallop/data/data_module.h"
 
 namespace gallop::data {
 

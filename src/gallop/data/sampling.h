@@ -7,9 +7,11 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/config/visitor.h"
-#include "gallop/data/data_module.h"
 
 namespace gallop::data {
+
+class DataModule;
+class Samples;
 
 /// The section `data.sampling`: which training samples an epoch has.
 struct SamplingConfig {

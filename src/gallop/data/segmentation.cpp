@@ -18,6 +18,7 @@
 #include "gallop/data/image_samples.h"
 #include "gallop/data/parallel.h"
 #include "gallop/data/quality/image_quality.h"
+#include "gallop/data/report.h"
 #include "gallop/data/skip_summary.h"
 #include "gallop/data/skips.h"
 #include "gallop/data/text_samples.h"

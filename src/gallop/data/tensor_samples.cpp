@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/data/text_samples.h"
 
 namespace gallop::data {
 

@@ -5,6 +5,7 @@
 #include "gallop/base/error.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/masked_text.h"
+#include "gallop/data/report.h"
 #include "gallop/data/split.h"
 #include "gallop/data/text_samples.h"
 

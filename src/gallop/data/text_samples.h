@@ -8,9 +8,6 @@
 
 namespace gallop::data {
 
-/// The target of a position that is ignored in the loss.
-inline constexpr int64_t kIgnoredTarget = -100;
-
 /// Windows of a text for training: "tokens" [context] int64, and "labels", the same
 /// shifted by one token. The windows of an epoch do not overlap and all begin at the same
 /// random offset, so that over many epochs every token is seen at every position of the

@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/report.h"
 #include "gallop/data/skip_summary.h"
 #include "gallop/data/text.h"
 

@@ -5,6 +5,8 @@
 
 #include "gallop/base/text.h"
 #include "gallop/config/option_error.h"
+#include "gallop/tensor/block_hooks.h"
+#include "gallop/tensor/tensor_group.h"
 
 namespace gallop::model {
 

@@ -11,9 +11,14 @@
 
 #include "gallop/config/component.h"
 #include "gallop/model/output.h"
-#include "gallop/tensor/block_hooks.h"
 #include "gallop/tensor/named_tensor.h"
-#include "gallop/tensor/tensor_group.h"
+
+namespace gallop {
+class BlockHooks;
+class TensorGroup;
+enum class ContextMethod : uint8_t;
+struct ParallelizedModel;
+}  // namespace gallop
 
 namespace gallop::model {
 

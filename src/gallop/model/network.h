@@ -7,9 +7,8 @@
 
 #include <torch/nn/module.h>
 
-#include "gallop/model/context_parallel.h"
 #include "gallop/model/model.h"
-#include "gallop/model/tensor_parallel.h"
+#include "gallop/tensor/block_hooks.h"
 
 namespace gallop::model {
 

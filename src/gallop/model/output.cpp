@@ -1,7 +1,9 @@
 #include "gallop/model/output.h"
 
+#include "gallop/model/context_parallel.h"
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/tensor_parallel.h"
+#include "gallop/model/tensor_parallel.h"
 
 namespace gallop::model {
 

@@ -1,14 +1,21 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "gallop/model/context_parallel.h"
-#include "gallop/model/tensor_parallel.h"
-
 namespace gallop::model {
+
+class ContextParallel;
+class TensorParallel;
+
+/// The part of the outputs that the last layer has in a process, and the group of it; null: all.
+struct OutputPart {
+  std::shared_ptr<const TensorParallel> parallel{};
+  int64_t classes = 0;  ///< Of all processes.
+};
 
 /// The output of a model: logits, or the operands of the last GEMM. A loss can compute that GEMM in
 /// parts, so that the logits of a large vocabulary are never materialized.

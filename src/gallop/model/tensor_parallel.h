@@ -86,10 +86,4 @@ void require_divisible(const std::string& strategy, int processes, int64_t size,
                        const std::string& what, const std::string& option,
                        const std::string& alternative = "");
 
-/// The part of the outputs that the last layer has in a process, and the group of it; null: all.
-struct OutputPart {
-  std::shared_ptr<const TensorParallel> parallel{};
-  int64_t classes = 0;  ///< Of all processes.
-};
-
 }  // namespace gallop::model

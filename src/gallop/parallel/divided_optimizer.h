@@ -11,10 +11,6 @@
 
 namespace gallop::parallel {
 
-/// Makes an optimizer, with its wrappers, of these parameters and of the model's buffers.
-using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(
-    const NamedTensors& parameters, const NamedTensors& buffers)>;
-
 /// Tensors of these sizes, strides and types on the meta device, which take no memory: an optimizer
 /// of such parameters determines how its update can be divided, and the names and sizes of its
 /// state.

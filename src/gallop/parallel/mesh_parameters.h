@@ -13,6 +13,7 @@
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/shared_update.h"
 #include "gallop/parallel/stage_parameters.h"
+#include "gallop/parallel/strategy.h"
 #include "gallop/tensor/logical_tensor.h"
 
 namespace gallop::parallel {

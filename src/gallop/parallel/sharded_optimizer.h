@@ -5,6 +5,7 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/divided_optimizer.h"
 #include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/strategy.h"
 
 namespace gallop::parallel {
 

@@ -1,12 +1,17 @@
 #include "gallop/parallel/strategy.h"
 
 #include "gallop/base/error.h"
+#include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
 
 std::unique_ptr<optim::Optimizer> Strategy::make_optimizer(const NamedTensors& /*buffers*/,
                                                            const MakeOptimizer& /*make*/) const {
   throw InternalError("strategy: each process updates all parameters");
+}
+
+std::optional<std::vector<PendingCollective>> Strategy::collective_calls(int64_t /*passes*/) const {
+  return {};
 }
 
 void Strategy::note_unused(const NamedTensors& parameters,

@@ -8,21 +8,29 @@
 
 #include "gallop/config/component.h"
 #include "gallop/optim/optimizer.h"
-#include "gallop/optim/updated_parameters.h"
 #include "gallop/parallel/collectives.h"
-#include "gallop/parallel/divided_optimizer.h"
-#include "gallop/parallel/mesh.h"
-#include "gallop/parallel/sums.h"
-#include "gallop/tensor/block_hooks.h"
 #include "gallop/tensor/logical_tensor.h"
 #include "gallop/tensor/named_tensor.h"
 #include "gallop/tensor/tensor_group.h"
 
+namespace gallop {
+class BlockHooks;
+}
+namespace gallop::optim {
+class UpdatedParameters;
+}
+
 namespace gallop::parallel {
 
+class DeviceMesh;
 class ModelAverager;
 class ParameterShards;
 class Pipeline;
+struct PendingCollective;
+
+/// Makes an optimizer, with its wrappers, of these parameters and of the model's buffers.
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(
+    const NamedTensors& parameters, const NamedTensors& buffers)>;
 
 /// How the processes of a training divide a step. A strategy wraps a model from outside: it knows
 /// the parameters and receives their gradients, and the model does not depend on it.
@@ -127,9 +135,7 @@ class Strategy {
   /// last finish_gradient_sync(), in this order, so that a process that fails in a step can take
   /// part in those of the others. Empty if they depend on the model's layers, or if batch
   /// slices must not be split.
-  virtual std::optional<std::vector<PendingCollective>> collective_calls(int64_t /*passes*/) const {
-    return {};
-  }
+  virtual std::optional<std::vector<PendingCollective>> collective_calls(int64_t passes) const;
   /// Ends a pass, and discards its sums, because a process failed in the step.
   virtual void abort_sync() {}
 

@@ -12,6 +12,7 @@
 #include "gallop/model/model.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/evaluation.h"
 #include "gallop/train/losses/loss.h"
 #include "gallop/train/metrics/metric_set.h"
 #include "gallop/train/test_views.h"
@@ -41,28 +42,6 @@ struct EvaluateConfig {
   int64_t ignored = data::kIgnoredTarget;
   /// Metrics whose figures are computed, for all models together: report_metrics_for().
   Metrics drawn{};
-};
-
-/// Sum and count of a loss term over some samples; the mean is their ratio.
-struct TermSum {
-  double sum = 0, count = 0;
-};
-
-struct Evaluation {
-  Tally tally;                      ///< From the mean of the logits of all views.
-  bool has_classes = true;          ///< Whether accuracy and top5 are defined.
-  std::optional<Tally> one_view{};  ///< Of the original images, if there are other views.
-  int64_t skipped = 0;              ///< Broken samples, which are left out.
-  double seconds = 0;
-  /// EvaluateConfig::metrics in their order, from the mean of all views.
-  std::vector<MetricValue> metrics{};
-  /// Sums of EvaluateConfig::loss, if set; they give the losses of `tally` and `one_view`.
-  std::vector<TermSum> terms{}, one_view_terms{};
-  std::vector<FigureData> figures{};  ///< Figures of EvaluateConfig::drawn.
-
-  /// A value by name, including loss, accuracy and top5; std::nullopt if there is none or it is
-  /// undefined.
-  std::optional<double> value_of(const std::string& name) const;
 };
 
 /// Computes loss and metrics over all samples, without gradients. Results are sums and counts, so

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gallop/tensor/named_tensor.h"
-#include "gallop/train/evaluate.h"
+#include "gallop/train/outcome.h"
 
 namespace gallop::train {
 
@@ -37,32 +37,6 @@ struct StepEvent {
   int64_t skipped_samples = 0;
   bool is_spike = false;  ///< The loss is a spike: its update was skipped.
   bool record = false;    ///< To be written to the run's log.
-};
-
-struct EvaluationEvent {
-  int64_t step = 0;
-  double epoch = 0;
-  Evaluation evaluation;
-  bool best = false;
-  double training_seconds = 0;  ///< For the whole run so far, as in Outcome.
-};
-
-/// How a run ended.
-struct Outcome {
-  bool finished = false;       ///< False if it was stopped and can be resumed.
-  bool paused = false;         ///< It was stopped at TrainerParts::until.
-  std::string ended_early{};   ///< Why a finished run did not do all of its steps, in one line.
-  int64_t restored_step = -1;  ///< Step of the final weights, if they are not the last ones.
-  int64_t step = 0;
-  int64_t steps = 0;
-  int64_t samples = 0;
-  double seconds = 0;           ///< Of this process, including evaluation and saving.
-  double training_seconds = 0;  ///< Of the whole run, without evaluation and saving.
-  double wait_share = 0;
-  int64_t skipped_updates = 0;
-  int64_t skipped_samples = 0;
-  int64_t rewinds = 0;
-  std::optional<EvaluationEvent> last, best;
 };
 
 /// Receives the events of a run in the trainer's thread. stepped() is called after every update and

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "gallop/tune/study.h"
@@ -37,5 +38,8 @@ class Storage {
   /// least once per second while a study runs.
   virtual void flush() {}
 };
+
+/// A study in memory, which lasts as long as this object.
+std::unique_ptr<Storage> memory_storage(StudySettings settings);
 
 }  // namespace gallop::tune

@@ -10,6 +10,7 @@
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
+#include "gallop/tune/warm_start.h"
 
 namespace gallop::tune {
 

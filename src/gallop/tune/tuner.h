@@ -11,9 +11,10 @@
 #include "gallop/tune/registries.h"
 #include "gallop/tune/storage.h"
 #include "gallop/tune/study_client.h"
-#include "gallop/tune/warm_start.h"
 
 namespace gallop::tune {
+
+struct WarmStart;
 
 /// Leads a study: assigns the trials that its sampler and pruner choose, and stores the results.
 /// Its state is a function of the storage's events, so that a new Tuner continues where this one

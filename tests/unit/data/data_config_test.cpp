@@ -4,6 +4,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
+#include "gallop/data/dataset.h"
+#include "gallop/data/loader.h"
 
 namespace gallop::data {
 namespace {

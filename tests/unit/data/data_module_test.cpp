@@ -7,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/image_module.h"
+#include "gallop/data/shared_data.h"
 #include "gallop/data/text_module.h"
 #include "unit/data/fake_images.h"
 #include "unit/data/image_fields.h"

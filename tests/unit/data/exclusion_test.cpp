@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "gallop/data/quality/data_quality.h"
 #include "gallop/data/table.h"
 #include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "gallop/data/data_paths.h"
+#include "gallop/data/quality/data_quality.h"
+#include "gallop/data/report.h"
 #include "unit/config/component_of.h"
 #include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"

@@ -6,6 +6,7 @@
 #include "gallop/base/error.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/report.h"
 #include "gallop/data/text_columns.h"
 #include "gallop/data/tokenizer.h"
 #include "unit/data/data_folder.h"

@@ -5,6 +5,7 @@
 #include "gallop/data/loader.h"
 #include "gallop/data/masked_text.h"
 #include "gallop/data/png_writer.h"
+#include "gallop/data/report.h"
 #include "gallop/data/segmentation.h"
 #include "gallop/data/table.h"
 #include "gallop/data/text_samples.h"

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/alias_table.h"
+#include "gallop/data/data_module.h"
 #include "gallop/data/loader.h"
 #include "unit/base/error_of.h"
 #include "unit/data/chi_square.h"

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/data/skips.h"
 #include "gallop/data/table.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/table_folder.h"

@@ -4,6 +4,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/quality/data_quality.h"
+#include "gallop/data/report.h"
 #include "gallop/data/text_samples.h"
 #include "gallop/data/tokenizer.h"
 #include "unit/data/data_folder.h"

@@ -6,6 +6,8 @@
 #include "gallop/base/error.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/quality/data_quality.h"
+#include "gallop/data/report.h"
 #include "gallop/data/text_columns.h"
 #include "gallop/data/tokenizer.h"
 #include "unit/config/component_of.h"

@@ -13,6 +13,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
+#include "gallop/optim/updated_parameters.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
 #include "gallop/train/step/step.h"

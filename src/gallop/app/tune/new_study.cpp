@@ -22,6 +22,7 @@
 #include "gallop/base/text.h"
 #include "gallop/tune/storage/memory.h"
 #include "gallop/tune/tuner.h"
+#include "gallop/tune/warm_start.h"
 
 namespace gallop::app {
 

@@ -14,6 +14,7 @@
 #include "gallop/base/text.h"
 #include "gallop/model/exported/aliases.h"
 #include "gallop/model/exported/divided_program.h"
+#include "gallop/model/tensor_parallel.h"
 
 namespace gallop::model::exported {
 

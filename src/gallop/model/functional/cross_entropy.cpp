@@ -11,11 +11,13 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/kernel/linear_cross_entropy.h"
+#include "gallop/model/context_parallel.h"
 #include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/first_order.h"
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/tensor_parallel.h"
 #include "gallop/model/functional/vocabulary_cross_entropy.h"
+#include "gallop/model/tensor_parallel.h"
 
 namespace gallop::model::functional {
 

@@ -12,8 +12,10 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "gallop/model/context_parallel.h"
 #include "gallop/model/functional/first_order.h"
 #include "gallop/model/functional/tensor_parallel.h"
+#include "gallop/model/tensor_parallel.h"
 
 namespace gallop::model::functional {
 

@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/config/component.h"
-#include "gallop/data/text_samples.h"
+#include "gallop/data/samples.h"
 #include "gallop/model/output.h"
 #include "gallop/tensor/named_tensor.h"
 #include "gallop/train/loss.h"

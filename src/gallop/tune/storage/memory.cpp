@@ -22,4 +22,8 @@ std::vector<Event> MemoryStorage::events(int64_t from, int64_t most) {
   return {events_.begin() + begin, events_.begin() + begin + std::min(most, size - begin)};
 }
 
+std::unique_ptr<Storage> memory_storage(StudySettings settings) {
+  return std::make_unique<MemoryStorage>(std::move(settings));
+}
+
 }  // namespace gallop::tune
