@@ -15,7 +15,7 @@ struct Line : torch::nn::Module {
 };
 
 int main() {
-  try {
+  return gallop::run_main([] {
     const at::Tensor x = at::rand({512, 1}) * 2 - 1;
     const at::Tensor y = 3 * x - 1 + 0.1 * at::randn({512, 1});
     const auto line = std::make_shared<Line>();
@@ -27,9 +27,6 @@ int main() {
     const auto outcome = trainer.fit(line, gallop::regression_data(x, y));
     fmt::print("y = {:.2f}x {:+.2f} after {} steps\n", line->linear->weight.item<double>(),
                line->linear->bias.item<double>(), outcome.step);
-    return outcome.finished ? 0 : static_cast<int>(gallop::ExitCode::kStopped);
-  } catch (const gallop::Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return static_cast<int>(error.code());
-  }
+    return outcome;
+  });
 }

@@ -10,11 +10,6 @@
 
 #include "gallop/gallop.h"
 
-struct Line : torch::nn::Module {
-  torch::nn::Linear linear = register_module("linear", torch::nn::Linear(1, 1));
-  at::Tensor forward(const at::Tensor& x) { return linear->forward(x); }
-};
-
 // Returns the sum over the batch: Gallop divides it by the number of samples of all micro-batches
 // and processes.
 at::Tensor pinball(const at::Tensor& outputs, const gallop::NamedTensors& batch) {
@@ -23,10 +18,10 @@ at::Tensor pinball(const at::Tensor& outputs, const gallop::NamedTensors& batch)
 }
 
 int main() {
-  try {
+  return gallop::run_main([] {
     const at::Tensor x = at::rand({2000, 1});
     const at::Tensor y = 2 * x + at::randn({2000, 1});
-    const auto line = std::make_shared<Line>();
+    const auto line = torch::nn::Linear(1, 1).ptr();
     gallop::Trainer trainer({.name = "quantile", .recipe = R"(
       data: {batch_size: 100, validation: 0.2}
       optimizer: {name: adam, lr: 0.05}
@@ -36,9 +31,6 @@ int main() {
     const auto outcome = trainer.fit(line, gallop::regression_data(x, y), pinball);
     const double below = (y <= line->forward(x)).to(at::kDouble).mean().item<double>();
     fmt::print("{:.0f} % of the points lie below the line\n", 100 * below);
-    return outcome.finished ? 0 : static_cast<int>(gallop::ExitCode::kStopped);
-  } catch (const gallop::Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return static_cast<int>(error.code());
-  }
+    return outcome;
+  });
 }

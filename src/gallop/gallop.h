@@ -4,9 +4,7 @@
 
 #include "gallop/app/cli.h"
 #include "gallop/app/fit.h"
-#include "gallop/data/batch_transform.h"
-#include "gallop/data/data_module.h"
-#include "gallop/data/tensor_samples.h"
+#include "gallop/base/philox.h"
 #include "gallop/model/module_model.h"
 #include "gallop/parallel/process_group.h"
 

@@ -1,19 +1,17 @@
 #include "gallop/app/cli.h"
 
-#include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gallop/app/plugin_arguments.h"
 #include "gallop/app/plugins.h"
-#include "gallop/app/print.h"
 #include "gallop/app/program.h"
+#include "gallop/app/registries.h"
+#include "gallop/app/report_errors.h"
 #include "gallop/base/heap.h"
-#include "gallop/launch/reported_error.h"
-#include "gallop/parallel/collectives.h"
-#include "gallop/train/out_of_memory.h"
 
 namespace gallop::cli {
 
@@ -37,21 +35,9 @@ ExitCode run_command(int argc, char** argv, Registries& registries) {
 
 int run(int argc, char** argv, Registries registries) {
   retain_freed_memory();
-  try {
-    return static_cast<int>(run_command(argc, argv, registries));
-  } catch (const parallel::Rank0Error& error) {
-    launch::record_error(error.what());  // Rank 0 prints it.
-    return static_cast<int>(error.code());
-  } catch (const Error& error) {
-    return static_cast<int>(app::report_error(error));
-  } catch (const std::exception& error) {
-    if (const auto full = train::out_of_memory(std::current_exception())) {
-      app::print_error(
-          "gallop: out of memory; try a smaller data.batch_size or data.eval_batch. {}\n", *full);
-      return static_cast<int>(ExitCode::kDevice);
-    }
-    return static_cast<int>(app::report_error(error));
-  }
+  return static_cast<int>(app::report_errors([&] { return run_command(argc, argv, registries); }));
 }
+
+int run(int argc, char** argv) { return run(argc, argv, Registries()); }
 
 }  // namespace gallop::cli

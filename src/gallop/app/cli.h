@@ -1,11 +1,15 @@
 #pragma once
 
-#include "gallop/app/registries.h"
+namespace gallop {
+struct Registries;
+}
 
 namespace gallop::cli {
 
 /// Gallop's command line with the components of `registries`, for a custom program with additional
 /// models, losses or data:
+///
+///     #include "gallop/app/registries.h"
 ///
 ///     int main(int argc, char** argv) {
 ///       gallop::Registries registries;
@@ -16,6 +20,8 @@ namespace gallop::cli {
 /// Returns the exit code, and prints errors. Trials, ranks and probes are child processes of the
 /// same program, so that main() must call this with its original arguments. Plug-ins named by
 /// --plugin and GALLOP_PLUGINS are added to the registries.
-int run(int argc, char** argv, Registries registries = {});
+int run(int argc, char** argv, Registries registries);
+/// The same with the components of Gallop alone.
+int run(int argc, char** argv);
 
 }  // namespace gallop::cli

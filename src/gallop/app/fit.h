@@ -5,13 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "gallop/app/registries.h"
+#include "gallop/data/function_samples.h"
 #include "gallop/data/samples.h"
 #include "gallop/data/signature.h"
-#include "gallop/model/model.h"
-#include "gallop/train/observer.h"
+#include "gallop/tensor/named_tensor.h"
+#include "gallop/train/outcome.h"
+
+namespace gallop::model {
+class Model;
+}
 
 namespace gallop {
+
+struct Registries;
 
 /// The data of a program.
 struct FitData {
@@ -26,6 +32,16 @@ FitData regression_data(const at::Tensor& inputs, const at::Tensor& targets);
 /// Classification: inputs [N, ...], labels int64 [N] below `classes`.
 FitData classification_data(const at::Tensor& inputs, const at::Tensor& labels, int64_t classes);
 
+using data::Sample;
+using data::SampleFunction;
+
+/// `size` samples that are computed when they are read, all with the sizes and types of the first.
+/// With `classes`, targets are their labels, int64 []; otherwise numbers, float [] or [D]. Calls
+/// the function for sample 0 of epoch 0. Throws UsageError for tensors or targets that it cannot
+/// train on; a later sample that differs from the first is a DataError.
+FitData computed_data(int64_t size, const SampleFunction& function,
+                      std::vector<std::string> classes = {});
+
 /// A loss function: the sum over the samples of a batch, of one loss each; Gallop divides it by the
 /// number of samples. A sample with several targets, such as tokens, counts once: return the mean
 /// over its targets. `batch` contains "input", "target", and the further fields of the samples by
@@ -36,6 +52,9 @@ using LossFunction =
 struct TrainerOptions {
   std::string name = "fit";  ///< Run name; its folder is `runs`/`name`.
   std::string runs = "runs";
+  /// Options as on the command line of `gallop train`, such as "optimizer.lr=0.1", which replace
+  /// those of the recipe.
+  std::vector<std::string> overrides{};
   /// Sections of a recipe as YAML, without model, data and loss: "optimizer: {name: adamw, lr:
   /// 0.01}\ntrain: {epochs: 20}\ndata: {batch_size: 64}". Paths in it, such as those of plug-ins,
   /// must be absolute.
@@ -48,8 +67,9 @@ struct TrainerOptions {
 /// mpirun, srun). An interrupted run of the same name is resumed; a finished one is kept.
 class Trainer {
  public:
-  /// `registries`: additional components for the recipe.
-  explicit Trainer(TrainerOptions options, Registries registries = {});
+  explicit Trainer(TrainerOptions options);
+  /// `registries`: additional components for the recipe (gallop/app/registries.h).
+  Trainer(TrainerOptions options, Registries registries);
 
   /// Trains a module with a member forward() from a batch of inputs to outputs, such as one of
   /// LibTorch's, and leaves the final weights in it. Without `loss`, the recipe's or the task's is
@@ -64,7 +84,12 @@ class Trainer {
 
  private:
   TrainerOptions options_;
-  Registries registries_;
+  std::shared_ptr<const Registries> registries_;
 };
+
+/// Runs what a program does and returns the exit code for its main(): 0 if the run is finished, 5
+/// if it was stopped and can be resumed. Errors are printed as by `gallop`, in distributed training
+/// once, and return their code.
+int run_main(const std::function<train::Outcome()>& program);
 
 }  // namespace gallop
