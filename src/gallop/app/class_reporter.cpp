@@ -19,8 +19,8 @@ constexpr size_t kMostMistakes = 60;
 
 }  // namespace
 
-bool ClassReporter::fits(const data::Signature& inputs) {
-  return inputs.is_images() && inputs.task == "classification";
+bool ClassReporter::fits(const data::Signature& inputs, const train::Task& task) {
+  return inputs.is_images() && task.report.images == train::Report::Images::kMistakes;
 }
 
 void ClassReporter::add(const data::Batch& batch, const at::Tensor& logits) {

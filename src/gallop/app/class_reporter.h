@@ -8,14 +8,15 @@
 #include "gallop/data/loader.h"
 #include "gallop/data/signature.h"
 #include "gallop/track/evaluation_report.h"
+#include "gallop/train/tasks/task.h"
 
 namespace gallop::app {
 
 /// Collects the most confident misclassifications of a model.
 class ClassReporter {
  public:
-  /// Whether the run is an image classification.
-  static bool fits(const data::Signature& inputs);
+  /// Whether reports of such data show misclassified images.
+  static bool fits(const data::Signature& inputs, const train::Task& task);
   /// Requires fits().
   explicit ClassReporter(const data::Signature& inputs) : inputs_(inputs) {}
 

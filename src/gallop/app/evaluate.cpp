@@ -25,7 +25,7 @@
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
-#include "gallop/train/reports/report_metrics.h"
+#include "gallop/train/reports/report.h"
 
 namespace gallop::app {
 
@@ -182,8 +182,8 @@ fs::path report_folder(const Runs& runs, const std::string& wanted) {
 }
 
 // The metrics that a report shows, and others that can be plotted.
-train::Metrics drawn_metrics(const train::MetricSet& set, const train::MetricTask& task) {
-  train::Metrics metrics = train::report_metrics_for(task);
+train::Metrics drawn_metrics(const train::MetricSet& set, const train::Report& report) {
+  train::Metrics metrics = train::report_metrics(report, set.task());
   const size_t own = metrics.size();
   for (const auto& reported : set.reported()) {
     const auto is_same = [&](const auto& metric) { return metric->name() == reported->name(); };
@@ -341,11 +341,10 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   for (const TrainedModel& run : runs) {
     require_rectangles(run.recipe.recipe, part.samples, *run.model);
   }
-  const train::MetricTask task = metric_task(first.inputs, own.tasks);
+  const train::Task& task = first.task();
   auto metric_set = std::make_shared<const train::MetricSet>(
-      own.metrics,
-      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)), parsed.metrics),
-      task);
+      own.metrics, with_metrics(metrics_for(recipe.metric, task), parsed.metrics),
+      metric_task(first.inputs, own.tasks));
   std::optional<fs::path> report;
   std::optional<ClassReporter> mistakes;
   std::optional<OverlayReporter> overlays;
@@ -353,8 +352,8 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   if (parsed.reports) {
     report = report_folder(runs, parsed.report);
     prepare_report_folder(*report, /*is_of_run=*/parsed.report.empty());
-    drawn = drawn_metrics(*metric_set, task);
-    if (ClassReporter::fits(first.inputs)) mistakes.emplace(first.inputs);
+    drawn = drawn_metrics(*metric_set, task.report);
+    if (ClassReporter::fits(first.inputs, task)) mistakes.emplace(first.inputs);
     if (OverlayReporter::fits(first.inputs, task)) overlays.emplace(first.inputs);
   }
   const auto loss = build_loss(own, recipe, first.inputs, *part.samples, device);

@@ -108,7 +108,7 @@ void prepare_report_folder(const fs::path& folder, bool is_of_run) {
 }
 
 void write_report(const fs::path& folder, const std::vector<TrainedModel>& runs,
-                  const EvaluatedPart& part, const train::MetricTask& task,
+                  const EvaluatedPart& part, const train::Task& task,
                   const train::Evaluation& evaluation, const ReportedImages& images) {
   track::clear_report_folder(folder);
   track::EvaluationReport report{.step = runs.size() == 1 ? runs.front().step() : 0,
@@ -126,8 +126,7 @@ void write_report(const fs::path& folder, const std::vector<TrainedModel>& runs,
     page.metrics.emplace_back(value.name, metric_text(value));
   }
   const data::Signature& inputs = runs.front().inputs;
-  const train::TargetNames names{.numbers = inputs.targets,
-                                 .are_labels = task.target == train::MetricTask::Target::kLabels};
+  const train::TargetNames names{.numbers = inputs.targets, .are_labels = task.has_labels()};
   for (const train::FigureData& figure : evaluation.figures) {
     const std::string svg = plot::to_svg(train::figure_page(figure, names));
     write_file_atomically(folder / track::figure_file(figure.name), svg);

@@ -30,7 +30,7 @@ struct ReportedImages {
 /// Writes report.json, report.html, figures as SVG files and the images, replacing an earlier
 /// report. Throws DeviceError.
 void write_report(const fs::path& folder, const std::vector<TrainedModel>& runs,
-                  const EvaluatedPart& part, const train::MetricTask& task,
+                  const EvaluatedPart& part, const train::Task& task,
                   const train::Evaluation& evaluation, const ReportedImages& images);
 
 /// A text about the classes with the lowest recall and the most frequent confusions. Empty without

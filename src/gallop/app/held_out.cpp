@@ -108,8 +108,7 @@ PredictedSplit open_predicted_split(const Registries& registries, const std::str
                        .data = nullptr};
   const data::Signature& inputs = split.run.inputs;
   const Registries& own = *split.run.recipe.recipe.registries;
-  const train::MetricTask task = metric_task(inputs, own.tasks);
-  if (task.target != train::MetricTask::Target::kClasses || task.per_element) {
+  if (!split.run.task().has_class_per_sample()) {
     throw UsageError(fmt::format(
         "label errors can be found only in data with one class per sample; the task of {} is {}",
         split.run.folder.string(), inputs.task));

@@ -30,8 +30,8 @@ std::string text_of(const data::Rgb& color) {
 
 }  // namespace
 
-bool OverlayReporter::fits(const data::Signature& inputs, const train::MetricTask& task) {
-  return inputs.is_images() && task.has_classes() && task.per_element;
+bool OverlayReporter::fits(const data::Signature& inputs, const train::Task& task) {
+  return inputs.is_images() && task.report.images == train::Report::Images::kMasks;
 }
 
 void OverlayReporter::add(const data::Batch& batch, const at::Tensor& logits) {

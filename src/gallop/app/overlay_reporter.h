@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "gallop/app/run_inputs.h"
 #include "gallop/base/file.h"
 #include "gallop/data/image.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/signature.h"
 #include "gallop/track/evaluation_report.h"
-#include "gallop/train/metrics/metric.h"
+#include "gallop/train/tasks/task.h"
 
 namespace gallop::app {
 
@@ -18,8 +18,8 @@ namespace gallop::app {
 /// and those with the lowest IoU (ties: first).
 class OverlayReporter {
  public:
-  /// Whether the model predicts a class for each pixel.
-  static bool fits(const data::Signature& inputs, const train::MetricTask& task);
+  /// Whether reports of such data show masks.
+  static bool fits(const data::Signature& inputs, const train::Task& task);
   /// Requires fits().
   explicit OverlayReporter(const data::Signature& inputs) : inputs_(inputs) {}
 

@@ -10,14 +10,38 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/non_negative.h"
 #include "gallop/base/shell.h"
+#include "gallop/base/text.h"
 
 namespace gallop::app {
 
 namespace {
 
-// A language model continues texts, separate or not.
+// A language model predicts tokens of texts, separate or not.
 bool is_of_separate_texts(const TrainedModel& run) {
-  return run.inputs.separate_texts && run.inputs.end_token.empty();
+  return run.inputs.separate_texts && !run.task().prediction.is_text();
+}
+
+bool continues_texts(const TrainedModel& run) {
+  return run.task().prediction.form == train::Prediction::Form::kNextToken;
+}
+
+// A plug-in may name a task for data that it does not suit.
+void require_fitting_data(const TrainedModel& run) {
+  const train::Prediction& prediction = run.task().prediction;
+  const data::Signature& inputs = run.inputs;
+  std::string missing;
+  if (prediction.is_text() && !inputs.is_text()) {
+    missing = fmt::format("texts, and these data are {}", inputs.kind);
+  } else if (prediction.form == train::Prediction::Form::kMaskedTokens &&
+             inputs.mask_token.empty()) {
+    missing = "data that name a mask token";
+  } else if (inputs.is_text() && !inputs.separate_texts && !prediction.is_text()) {
+    missing = "separate texts, and these data are running text";
+  }
+  if (missing.empty()) return;
+  throw UsageError(fmt::format(
+      "the prediction of task '{}' needs {}; give the task the prediction of these data",
+      printable(inputs.task), missing));
 }
 
 // Rejects options that do not apply to a model of separate texts.
@@ -36,7 +60,7 @@ std::string for_language_model(const std::string& option, const TrainedModel& ru
   const std::string folder = run.folder.string();
   std::string text = fmt::format(
       "{} does not apply to {}, a language model, which {}; specify --prompt TEXT or text files",
-      option, folder, run.inputs.mask_token.empty() ? "continues texts" : "fills in masked tokens");
+      option, folder, continues_texts(run) ? "continues texts" : "fills in masked tokens");
   if (option != "--data") return text;
   return text + fmt::format(". To measure its loss on a split of its data: {}",
                             shell_line({"gallop", "evaluate", folder}));
@@ -49,7 +73,7 @@ void require_fitting_options(const CLI::App& parser, const TrainedModel& run) {
   std::vector<const char*> foreign{"--prompt", "--length", "--temperature", "--seed"};
   if (is_text) {
     foreign = {"--data", "--output"};
-    if (run.inputs.mask_token.empty()) foreign.push_back("--top");
+    if (continues_texts(run)) foreign.push_back("--top");
   }
   for (const char* option : foreign) {
     if (parser.count(option) == 0) continue;
@@ -104,6 +128,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
   const Registries& registries = command.registries();
   TrainedModel run = open_trained_model(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
+  require_fitting_data(run);
   require_fitting_options(parser, run);
   if (is_of_separate_texts(run)) return predict_texts(run, request);
   if (!run.inputs.is_text()) return predict_samples(run, request);

@@ -27,25 +27,27 @@ std::string line_of(const std::string& description) {
 
 class RowWriter {
  public:
-  explicit RowWriter(const TrainedModel& run) : inputs_(run.inputs) {
+  explicit RowWriter(const TrainedModel& run)
+      : inputs_(run.inputs), prediction_(run.task().prediction) {
+    require_columns(run);
     std::vector<std::string> names = {"line"};
     if (is_class()) names.push_back(inputs_.label.empty() ? "class" : inputs_.label);
-    for (const std::string& name : inputs_.classes) names.push_back("probability of " + name);
-    for (const std::string& name : inputs_.targets) {
-      if (inputs_.target_outputs.empty()) names.push_back(name);
-      for (const std::string& output : inputs_.target_outputs)
-        names.push_back(fmt::format("{} {}", name, output));
+    if (has_numbers()) {
+      add_targets(names);
+    } else {
+      for (const std::string& name : inputs_.classes) names.push_back("probability of " + name);
     }
     text_ = csv_line(names);
   }
 
   void add(const std::string& line, const at::Tensor& outputs) {
     std::vector<std::string> fields = {line};
-    if (inputs_.classes.empty()) {
-      for (const double value : numbers_of(inputs_, outputs)) fields.push_back(number(value));
+    const at::Tensor shown = prediction_.shown(outputs);
+    if (has_numbers()) {
+      for (const double value : numbers_of(inputs_, shown)) fields.push_back(number(value));
     } else {
       const at::Tensor shares =
-          (is_class() ? at::softmax(outputs, 0) : outputs.sigmoid()).to(at::kDouble).contiguous();
+          (is_class() ? at::softmax(shown, 0) : shown.sigmoid()).to(at::kDouble).contiguous();
       if (is_class()) {
         fields.push_back(inputs_.classes[static_cast<size_t>(shares.argmax().item<int64_t>())]);
       }
@@ -58,9 +60,30 @@ class RowWriter {
   const std::string& text() const { return text_; }
 
  private:
-  bool is_class() const { return inputs_.task == "classification"; }
+  using Form = train::Prediction::Form;
+
+  bool is_class() const { return prediction_.form == Form::kClass; }
+  bool has_numbers() const { return prediction_.form == Form::kNumbers; }
+
+  void require_columns(const TrainedModel& run) const {
+    if (is_class() || has_numbers() || prediction_.form == Form::kLabels) return;
+    throw UsageError(
+        fmt::format("--output writes a class, labels or numbers for each row, and the task of {} "
+                    "is {}; redirect the output of --json to a file instead",
+                    run.folder.string(), inputs_.task));
+  }
+
+  void add_targets(std::vector<std::string>& names) const {
+    for (const std::string& name : inputs_.targets) {
+      if (inputs_.target_outputs.empty()) names.push_back(name);
+      for (const std::string& output : inputs_.target_outputs) {
+        names.push_back(fmt::format("{} {}", name, output));
+      }
+    }
+  }
 
   const data::Signature& inputs_;
+  train::Prediction prediction_;
   std::string text_;
 };
 

@@ -44,8 +44,8 @@ void check_masks(const std::string& folder, const std::vector<std::string>& imag
 
 // `--output` without effect would look as if the predictions had been saved.
 void check_output(const TrainedModel& run, const PredictRequest& request) {
-  const train::Task& task = run.recipe.recipe.registries->tasks.find(run.inputs.task);
-  if (request.output.empty() || !run.inputs.is_images() || task.per_element) return;
+  const bool has_masks = run.task().prediction.form == train::Prediction::Form::kClassPerElement;
+  if (request.output.empty() || !run.inputs.is_images() || has_masks) return;
   throw UsageError(
       fmt::format("--output is for the masks of segmentation and for tables, and the task of {} is "
                   "{}; redirect the output of --json to a file instead",
@@ -60,8 +60,7 @@ std::vector<std::string> names_of(const data::Samples& samples) {
 
 ExitCode predict_all(TrainedModel& run, const PredictRequest& request,
                      const data::Samples& samples) {
-  const PredictionPrinter printer(
-      run.inputs, run.recipe.recipe.registries->tasks.find(run.inputs.task), request);
+  const PredictionPrinter printer(run.inputs, run.task(), request);
   if (run.inputs.is_images() && !request.output.empty()) {
     check_masks(request.output, names_of(samples));
   }

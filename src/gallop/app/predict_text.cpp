@@ -91,7 +91,7 @@ void continue_text(TrainedModel& run, const std::string& prompt, const PredictRe
         at::from_blob(tokens.data() + tokens.size() - static_cast<size_t>(seen), {1, seen},
                       at::TensorOptions(at::kLong));
     const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
-    const at::Tensor logits = run.model->forward(input)[0][seen - 1];
+    const at::Tensor logits = run.task().prediction.shown(run.model->forward(input)[0])[seen - 1];
     tokens.push_back(draw(logits, request.temperature, random));
     if (is_document && tokens.back() == end_token) break;
     const std::string separator = has_words && !written.empty() ? " " : "";
@@ -146,7 +146,7 @@ void fill_masks(TrainedModel& run, const std::string& text, const PredictRequest
   const at::Tensor input = at::full({1, count}, 0, at::kLong);
   std::copy(tokens.begin(), tokens.end(), input.mutable_data_ptr<int64_t>());
   const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
-  const at::Tensor logits = run.model->forward(input)[0];
+  const at::Tensor logits = run.task().prediction.shown(run.model->forward(input)[0]);
   std::string filled;
   nlohmann::ordered_json found = nlohmann::json::array();
   std::string lines;
@@ -176,8 +176,9 @@ void fill_masks(TrainedModel& run, const std::string& text, const PredictRequest
 }  // namespace
 
 void predict_text(TrainedModel& run, const PredictRequest& request) {
+  const bool continues = run.task().prediction.form == train::Prediction::Form::kNextToken;
   const auto predict = [&](const std::string& text) {
-    if (run.inputs.mask_token.empty()) {
+    if (continues) {
       continue_text(run, text, request);
     } else {
       fill_masks(run, text, request);

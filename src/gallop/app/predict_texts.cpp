@@ -26,7 +26,7 @@ class TextPredictor {
  public:
   TextPredictor(TrainedModel& run, const PredictRequest& request)
       : run_(run),
-        task_(run.recipe.recipe.registries->tasks.find(run.inputs.task)),
+        task_(run.task()),
         tokenizer_(run.inputs),
         printer_(run.inputs, task_, request) {}
 
@@ -46,7 +46,8 @@ class TextPredictor {
   }
 
   void predict_file(const std::string& file) {
-    if (task_.per_element && (file.ends_with(".conll") || file.ends_with(".tsv"))) {
+    const bool has_tags = task_.prediction.form == train::Prediction::Form::kClassPerElement;
+    if (has_tags && (file.ends_with(".conll") || file.ends_with(".tsv"))) {
       const data::TextTable sentences = data::read_sentences_to_tag(file);
       for (const data::TextRow& row : sentences.rows) {
         predict_units(fmt::format("{}:{}", file, row.line), {row.values});
@@ -113,12 +114,7 @@ class TextPredictor {
   // `input`: tokens [1, T], or [1, T, views] where texts get embeddings.
   void print(const std::string& name, const Units& units, const at::Tensor& input) {
     const precision::AutocastGuard autocast(run_.precision(), c10::kCPU);
-    const at::Tensor outputs = run_.model->forward(input)[0].to(at::kFloat);
-    if (task_.per_element) {
-      printer_.print_tags(name, units, outputs);
-    } else {
-      printer_.print(name, outputs);
-    }
+    printer_.print_text(name, units, run_.model->forward(input)[0].to(at::kFloat));
   }
 
   TrainedModel& run_;

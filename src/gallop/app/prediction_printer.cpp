@@ -13,13 +13,14 @@
 #include "gallop/app/json_line.h"
 #include "gallop/app/print.h"
 #include "gallop/base/defined_text.h"
+#include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/data/png_writer.h"
 
 namespace gallop::app {
 
-using Target = train::MetricTask::Target;
+using Form = train::Prediction::Form;
 
 namespace {
 
@@ -47,21 +48,28 @@ fs::path mask_file(const std::string& folder, const std::string& image) {
 PredictionPrinter::PredictionPrinter(const data::Signature& inputs, const train::Task& task,
                                      const PredictRequest& request)
     : inputs_(inputs), task_(task), request_(request) {
-  if (!request.output.empty() && task.per_element) make_folders(request.output);
+  const bool has_masks = task.prediction.form == Form::kClassPerElement;
+  if (!request.output.empty() && has_masks) make_folders(request.output);
 }
 
 void PredictionPrinter::print(const std::string& name, const at::Tensor& outputs) const {
-  if (task_.target == Target::kNumbers) {
-    print_numbers(name, outputs);
-  } else if (task_.target == Target::kPairs) {
-    print_embeddings(name, outputs);
-  } else if (task_.target == Target::kLabels) {
-    print_labels(name, outputs.sigmoid());
-  } else if (task_.per_element) {
-    print_mask(name, outputs.argmax(0));
-  } else {
-    print_classes(name, at::softmax(outputs, 0));
+  const at::Tensor shown = task_.prediction.shown(outputs);
+  switch (task_.prediction.form) {
+    case Form::kClass: return print_classes(name, at::softmax(shown, 0));
+    case Form::kLabels: return print_labels(name, shown.sigmoid());
+    case Form::kNumbers: return print_numbers(name, shown);
+    case Form::kClassPerElement: return print_mask(name, shown.argmax(0));
+    case Form::kEmbeddings: return print_embeddings(name, shown);
+    case Form::kNextToken:
+    case Form::kMaskedTokens: break;
   }
+  throw InternalError(fmt::format("task '{}' predicts tokens of a text", printable(task_.name)));
+}
+
+void PredictionPrinter::print_text(const std::string& name, const std::vector<std::string>& tokens,
+                                   const at::Tensor& outputs) const {
+  if (task_.prediction.form != Form::kClassPerElement) return print(name, outputs);
+  print_tags(name, tokens, task_.prediction.shown(outputs));
 }
 
 void PredictionPrinter::print_tags(const std::string& name, const std::vector<std::string>& tokens,

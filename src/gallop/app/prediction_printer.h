@@ -26,13 +26,11 @@ class PredictionPrinter {
   PredictionPrinter(const data::Signature& inputs, const train::Task& task,
                     const PredictRequest& request);
 
-  /// `outputs`: the model's for this sample, fp32.
+  /// `outputs`: the model's for this sample, fp32. The prediction must not be one of tokens.
   void print(const std::string& name, const at::Tensor& outputs) const;
-  /// Of a model that tags: `logits` [T, C], one row for each of the tokens.
-  void print_tags(const std::string& name, const std::vector<std::string>& tokens,
-                  const at::Tensor& logits) const;
-  /// Of texts or of other samples: embeddings [views, D]; of two, their cosine similarity as well.
-  void print_embeddings(const std::string& name, const at::Tensor& embeddings) const;
+  /// The same for a text, whose `tokens` may get a class each.
+  void print_text(const std::string& name, const std::vector<std::string>& tokens,
+                  const at::Tensor& outputs) const;
   void print_broken(const std::string& name, const char* reason) const;
 
  private:
@@ -41,6 +39,11 @@ class PredictionPrinter {
   void print_fraction(const std::string& name, const char* key, double fraction,
                       nlohmann::ordered_json& list) const;
   void print_numbers(const std::string& name, const at::Tensor& outputs) const;
+  // `logits` [T, C], a row for each of the tokens.
+  void print_tags(const std::string& name, const std::vector<std::string>& tokens,
+                  const at::Tensor& logits) const;
+  // `embeddings` [views, D].
+  void print_embeddings(const std::string& name, const at::Tensor& embeddings) const;
   void print_mask(const std::string& name, const at::Tensor& classes) const;
   std::string write_mask(const std::string& name, const at::Tensor& classes) const;
 

@@ -195,18 +195,12 @@ std::string counted(int64_t count, const char* one, const char* several) {
 }
 
 // "10 classes"; empty if outputs are tokens or embeddings.
-std::string outputs_text(const data::Signature& signature, train::MetricTask::Target target) {
-  using Target = train::MetricTask::Target;
-  switch (target) {
-    case Target::kClasses:
-    case Target::kBinary: return counted(signature.outputs(), "class", "classes");
-    case Target::kLabels: return counted(signature.outputs(), "label", "labels");
-    case Target::kNumbers:
-      return counted(static_cast<int64_t>(signature.targets.size()), "target", "targets");
-    case Target::kTokens:
-    case Target::kPairs: return {};
-  }
-  return {};
+std::string outputs_text(const data::Signature& signature, const train::Task& task) {
+  const auto classes = static_cast<int64_t>(signature.classes.size());
+  const auto targets = static_cast<int64_t>(signature.targets.size());
+  if (classes > 0 && task.has_labels()) return counted(classes, "label", "labels");
+  if (classes > 0) return counted(classes, "class", "classes");
+  return targets > 0 ? counted(targets, "target", "targets") : "";
 }
 
 // Targets that a loss checks: enough to find a loss that does not suit the data. Images are decoded
@@ -216,7 +210,6 @@ constexpr int64_t kCheckedTargets = 4096, kCheckedImages = 64;
 // What a loss requires of the data besides the sizes and types of targets.
 void check_loss(const std::string& name, const train::Loss& loss, const data::Signature& signature,
                 const data::Samples& samples, const train::Task& task) {
-  using Target = train::MetricTask::Target;
   const train::LossTraits traits = loss.traits();
   if (!signature.target_mean.empty() && !traits.is_of_units) {
     throw UsageError(
@@ -230,8 +223,7 @@ void check_loss(const std::string& name, const train::Loss& loss, const data::Si
                     "field 'weight'; omit data.weight, or choose a different loss",
                     name));
   }
-  if (traits.predicts_numbers &&
-      (task.target == Target::kLabels || task.target == Target::kBinary)) {
+  if (traits.predicts_numbers && task.is_binary()) {
     throw UsageError(
         fmt::format("train.loss: {} is for numbers, but the task of these data is {}, in which "
                     "outputs are logits; its loss is {}",
@@ -247,11 +239,9 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
                                                 const data::Signature& signature,
                                                 const data::Samples& samples, c10::Device device,
                                                 std::vector<int64_t>* counted = nullptr) {
-  using Target = train::MetricTask::Target;
   const data::RowShape& target = samples.fields().target().shape;
   const train::Task& task = registries.tasks.find(signature.task);
-  const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
-  const int64_t classes = has_classes ? signature.outputs() : 0;
+  const int64_t classes = task.has_classes() ? signature.outputs() : 0;
   train::LossContext context{.output_sizes = target.sizes,
                              .target_sizes = target.sizes,
                              .target_type = target.dtype,
@@ -269,13 +259,13 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
   if (signature.views > 1) context.output_sizes = {signature.views, 0};
   // One prediction per target: logits of images have the class dimension first, as in PyTorch.
   // Class probabilities have that dimension.
-  if (has_classes && !c10::isFloatingType(target.dtype)) {
+  if (task.has_classes() && !c10::isFloatingType(target.dtype)) {
     auto& sizes = context.output_sizes;
     sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
   }
   auto loss = train::build_loss(registries.losses, chosen, context);
   check_loss(chosen.name(), *loss, signature, samples, task);
-  if (loss->traits().predicts_classes && !has_classes) {
+  if (loss->traits().predicts_classes && !task.has_classes()) {
     throw UsageError(fmt::format(
         "train.loss: {} requires class targets, but the task of these data is {}; its loss "
         "is {}",
@@ -289,7 +279,7 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
 std::string describe_training_data(const data::Signature& signature, const train::Task& task,
                                    int64_t samples) {
   const std::string count = format_count(samples);
-  std::string outputs = outputs_text(signature, task.target);
+  std::string outputs = outputs_text(signature, task);
   if (!outputs.empty()) outputs = ", " + outputs;
   if (signature.separate_texts) {
     return fmt::format("{} training {} of up to {} {}, {} different tokens{}", count,

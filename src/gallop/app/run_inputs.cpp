@@ -34,11 +34,8 @@ model::Task model_task(const data::Signature& signature, const train::TaskTable&
                     .padded = signature.is_text() && signature.padded,
                     .views = signature.views};
   if (!signature.features.empty()) add_features(signature, shape);
-  if (task.target == train::MetricTask::Target::kLabels) {
-    shape.outputs = model::Task::Outputs::kLabels;
-  } else if (task.target == train::MetricTask::Target::kNumbers) {
-    shape.outputs = model::Task::Outputs::kNumbers;
-  }
+  if (task.has_labels()) shape.outputs = model::Task::Outputs::kLabels;
+  if (task.has_number_targets()) shape.outputs = model::Task::Outputs::kNumbers;
   if (signature.is_text()) shape.kind = model::Task::Kind::kText;
   if (signature.is_numbers()) shape.kind = model::Task::Kind::kNumbers;
   return shape;
@@ -62,16 +59,14 @@ bool are_characters(const std::vector<std::string>& vocabulary) {
 }  // namespace
 
 train::MetricTask metric_task(const data::Signature& signature, const train::TaskTable& tasks) {
-  train::MetricTask task{.target = tasks.find(signature.task).target,
-                         .classes = signature.outputs(),
-                         .class_names = signature.classes,
-                         .per_element = tasks.find(signature.task).per_element,
-                         .target_mean = signature.target_mean,
-                         .target_deviation = signature.target_deviation};
-  if (task.target == train::MetricTask::Target::kTokens) {
-    task.tokens_are_characters = are_characters(signature.vocabulary);
-  }
-  return task;
+  const train::Task& task = tasks.find(signature.task);
+  return {.target = task.target,
+          .classes = signature.outputs(),
+          .class_names = signature.classes,
+          .tokens_are_characters = task.has_tokens() && are_characters(signature.vocabulary),
+          .per_element = task.per_element,
+          .target_mean = signature.target_mean,
+          .target_deviation = signature.target_deviation};
 }
 
 train::MetricChoice metrics_for(const train::MetricChoice& choice, const train::Task& task) {

@@ -32,7 +32,7 @@ ConsoleLabels labels_of(const Session& session, const fs::path& run) {
   if (const auto* const evaluated = session.data().evaluation()) {
     labels.evaluated_samples = evaluated->size();
   }
-  labels.classifies = session.task().target == train::MetricTask::Target::kClasses;
+  labels.classifies = session.task().has_class_labels();
   return labels;
 }
 

@@ -218,8 +218,7 @@ int64_t Session::input_sizes() const {
 void Session::open_teacher(const std::string& runs) {
   const std::string& name = recipe().train.distill.teacher;
   if (name.empty()) return;
-  using Target = train::MetricTask::Target;
-  if (task().target != Target::kClasses && task().target != Target::kTokens) {
+  if (!task().has_classes()) {
     throw UsageError(
         fmt::format("train.distill compares probabilities of classes, and the task of these data "
                     "is {}; omit it",
@@ -261,7 +260,7 @@ void Session::choose_loss() {
 // A loss may need several outputs for each predicted number.
 void Session::set_target_outputs() {
   data_->signature.target_outputs = loss_->output_names();
-  if (loss_->output_names().empty() || task_->target == train::MetricTask::Target::kNumbers) return;
+  if (loss_->output_names().empty() || task_->has_number_targets()) return;
   throw UsageError(fmt::format(
       "train.loss: {} needs the outputs {} for each target, which are numbers in the tasks of "
       "regression; the task of these data is {}",

@@ -52,6 +52,10 @@ void note_if_none_is_best(const train::CheckpointStore& store, const train::Chec
 
 }  // namespace
 
+const train::Task& TrainedModel::task() const {
+  return recipe.recipe.registries->tasks.find(inputs.task);
+}
+
 precision::Precision TrainedModel::precision() const {
   return precision::for_evaluation(precision::parse_precision(recipe.recipe.train.precision));
 }

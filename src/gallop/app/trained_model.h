@@ -21,6 +21,8 @@ struct TrainedModel {
   train::CheckpointInfo checkpoint;
 
   int64_t step() const { return checkpoint.step; }
+  /// The task of its data.
+  const train::Task& task() const;
   /// The precision of evaluations and predictions; see precision::for_evaluation().
   precision::Precision precision() const;
 };

@@ -40,7 +40,7 @@ struct EvaluateConfig {
   std::shared_ptr<const Loss> loss{};
   /// Targets with this class label do not count, in addition to data::kIgnoredTarget.
   int64_t ignored = data::kIgnoredTarget;
-  /// Metrics whose figures are computed, for all models together: report_metrics_for().
+  /// Metrics whose figures are computed, for all models together: report_metrics().
   Metrics drawn{};
 };
 

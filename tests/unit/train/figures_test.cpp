@@ -18,7 +18,7 @@
 #include "gallop/train/metrics/confusion.h"
 #include "gallop/train/metrics/residuals.h"
 #include "gallop/train/reports/figure.h"
-#include "gallop/train/reports/report_metrics.h"
+#include "gallop/train/tasks/task_defaults.h"
 #include "unit/plot/well_formed.h"
 #include "unit/train/metric_cases.h"
 
@@ -27,6 +27,10 @@ namespace {
 
 using Target = MetricTask::Target;
 using Json = nlohmann::ordered_json;
+
+Metrics report_metrics_of(const MetricTask& task) {
+  return report_metrics(default_report(task.target, task.per_element), task);
+}
 
 std::vector<FigureData> figures_of(const Metrics& metrics, const Predictions& all) {
   MetricSums sums({}, metrics);
@@ -104,7 +108,7 @@ void expect_reliability(const ReliabilityDiagram& diagram, const nlohmann::json&
 TEST(Figures, EqualScikitLearn) {
   for (const MetricCase& tested : metric_cases()) {
     SCOPED_TRACE(tested.name);
-    const auto figures = figures_of(report_metrics_for(tested.task), tested.all);
+    const auto figures = figures_of(report_metrics_of(tested.task), tested.all);
     ASSERT_EQ(figures.size(), tested.figures.size());
     for (const auto& [name, wanted] : tested.figures.items()) {
       SCOPED_TRACE(name);
@@ -175,7 +179,7 @@ TEST(Figures, AnyPartitionGivesTheSameData) {
   std::mt19937 random(7);
   for (const MetricCase& tested : metric_cases()) {
     SCOPED_TRACE(tested.name);
-    const Metrics metrics = report_metrics_for(tested.task);
+    const Metrics metrics = report_metrics_of(tested.task);
     const std::string whole = text_of(figures_of(metrics, tested.all));
     for (int repeat = 0; repeat < 4; ++repeat) {
       EXPECT_EQ(text_of(partitioned_figures(metrics, tested.all, 9, random)), whole);
@@ -187,7 +191,7 @@ TEST(Figures, AreDrawnAsWellFormedSvgAndAsText) {
   for (MetricCase& tested : metric_cases()) {
     SCOPED_TRACE(tested.name);
     tested.task.class_names = {"<cat> & \"dog\"", std::string(200, 'n')};
-    for (const FigureData& one : figures_of(report_metrics_for(tested.task), tested.all)) {
+    for (const FigureData& one : figures_of(report_metrics_of(tested.task), tested.all)) {
       const plot::Page page = figure_page(one);
       EXPECT_EQ(page.title, figure_title(one));
       const std::string svg = plot::to_svg(page);
@@ -204,7 +208,7 @@ TEST(Figures, OfNothingAreDrawnToo) {
   for (const Target target :
        {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels, Target::kPairs}) {
     const MetricTask task{.target = target, .classes = target == Target::kBinary ? 2 : 3};
-    for (const FigureData& one : MetricSums({}, report_metrics_for(task)).figures()) {
+    for (const FigureData& one : MetricSums({}, report_metrics_of(task)).figures()) {
       EXPECT_TRUE(plot::is_well_formed(plot::to_svg(figure_page(one)))) << one.name;
       EXPECT_TRUE(figure_json(one).is_object());
     }
@@ -215,7 +219,7 @@ TEST(Figures, OfOneLabelHaveItsName) {
   const MetricTask task{.target = Target::kLabels, .classes = 1, .class_names = {"smiles"}};
   const Predictions all{.outputs = at::randn({6, 1}),
                         .target = at::tensor({0.0F, 1.0F, 1.0F, 0.0F, 1.0F, 0.0F}).unsqueeze(1)};
-  for (const FigureData& one : figures_of(report_metrics_for(task), all)) {
+  for (const FigureData& one : figures_of(report_metrics_of(task), all)) {
     if (one.name == "reliability") continue;  // It is about all labels together.
     EXPECT_NE(figure_json(one).dump().find("smiles"), std::string::npos) << one.name;
   }
@@ -225,7 +229,7 @@ TEST(Figures, OfLabelsLeaveOutIgnoredTargets) {
   const MetricTask task{.target = Target::kLabels, .classes = 2, .class_names = {"cat", "dog"}};
   const Predictions all{.outputs = at::tensor({3.F, -3.F, 3.F, 3.F, -3.F, 3.F}).view({3, 2}),
                         .target = at::tensor({1.F, 0.F, 0.F, -100.F, -100.F, 1.F}).view({3, 2})};
-  const auto figures = figures_of(report_metrics_for(task), all);
+  const auto figures = figures_of(report_metrics_of(task), all);
   Json cat = {{"label", "cat"},
               {"true_positives", 1},
               {"false_positives", 1},
@@ -271,7 +275,7 @@ TEST(Figures, OfPairsAreRecallsAndSimilarities) {
   }
   const MetricTask task{.target = Target::kPairs};
   const Predictions all{.outputs = outputs, .target = at::ones({kPairs})};
-  const auto figures = figures_of(report_metrics_for(task), all);
+  const auto figures = figures_of(report_metrics_of(task), all);
   const auto& recall = only<RecallCurve>(figures, "recall-at-k");
   EXPECT_EQ(recall.pairs, kPairs);
   EXPECT_EQ(recall.k, (std::vector<int64_t>{1, 2, 5, 10}));
@@ -298,14 +302,14 @@ TEST(Figures, OfPairsAreRecallsAndSimilarities) {
     EXPECT_EQ(svg.find("nan"), std::string::npos) << one.name;
   }
   std::mt19937 random(7);
-  EXPECT_EQ(text_of(partitioned_figures(report_metrics_for(task), all, 5, random)),
+  EXPECT_EQ(text_of(partitioned_figures(report_metrics_of(task), all, 5, random)),
             text_of(figures));
 }
 
 TEST(Figures, OfEmbeddingsThatAreNoNumbersAreEmpty) {
   const MetricTask task{.target = Target::kPairs};
   const Predictions all{.outputs = at::full({3, 2, 4}, std::nan("")), .target = at::ones({3})};
-  for (const FigureData& one : figures_of(report_metrics_for(task), all)) {
+  for (const FigureData& one : figures_of(report_metrics_of(task), all)) {
     EXPECT_TRUE(plot::is_well_formed(plot::to_svg(figure_page(one)))) << one.name;
     EXPECT_EQ(figure_json(one).dump().find("nan"), std::string::npos) << one.name;
   }
@@ -314,7 +318,7 @@ TEST(Figures, OfEmbeddingsThatAreNoNumbersAreEmpty) {
 TEST(Figures, OfAReportFollowFromTheTargets) {
   const auto names = [](const MetricTask& task) {
     std::vector<std::string> all;
-    for (const auto& metric : report_metrics_for(task)) all.push_back(metric->name());
+    for (const auto& metric : report_metrics_of(task)) all.push_back(metric->name());
     return all;
   };
   using Names = std::vector<std::string>;
@@ -392,7 +396,7 @@ TEST(ThresholdCurves, OfManyScoresHaveFewPointsOfTheSameShape) {
   constexpr int64_t kRows = 60'000;
   const at::Tensor outputs = at::randn({kRows});
   const at::Tensor target = outputs.add(at::randn({kRows})).gt(0).to(at::kLong);
-  const auto figures = figures_of(report_metrics_for(task), {.outputs = outputs, .target = target});
+  const auto figures = figures_of(report_metrics_of(task), {.outputs = outputs, .target = target});
   const auto& roc = only<RocCurves>(figures, "roc-curve").curves.at(0);
   EXPECT_LE(roc.x.size(), 2001U);
   EXPECT_GT(roc.x.size(), 500U);
@@ -442,7 +446,7 @@ TEST(ThresholdCurves, OfManyClassesAreDrawnFromTheLeastArea) {
 TEST(ThresholdCurves, OfScoresThatAreNoNumbersHaveNoPoints) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto figures =
-      figures_of(report_metrics_for({.classes = 3}),
+      figures_of(report_metrics_of({.classes = 3}),
                  {.outputs = at::full({4, 3}, nan), .target = at::zeros({4}, at::kLong)});
   for (const auto& curve : only<RocCurves>(figures, "roc-curve").curves) {
     EXPECT_TRUE(curve.x.empty());
@@ -482,7 +486,7 @@ TEST(PairSample, OfManyPairsIsTheSameForAnyPartition) {
   const at::Tensor order = at::randperm(kRows, at::kLong);
   const at::Tensor outputs = at::stack({order, order.remainder(kRows / 2)}, 1).to(at::kDouble);
   const Predictions all{.outputs = outputs, .target = outputs.mul(2)};
-  const Metrics metrics = report_metrics_for({.target = Target::kNumbers});
+  const Metrics metrics = report_metrics_of({.target = Target::kNumbers});
   const auto whole = figures_of(metrics, all);
   const auto& shown = only<Residuals>(whole, "residuals").shown;
   ASSERT_EQ(shown.size(), 2U);
@@ -504,7 +508,7 @@ TEST(PairSample, OfManyPairsIsTheSameForAnyPartition) {
 }
 
 TEST(PairSample, ShowsTheFirstColumnsOfMany) {
-  const Metrics metrics = report_metrics_for({.target = Target::kNumbers});
+  const Metrics metrics = report_metrics_of({.target = Target::kNumbers});
   const auto figures =
       figures_of(metrics, {.outputs = at::zeros({3, 40}), .target = at::full({3, 40}, 2.0)});
   const auto& residuals = only<Residuals>(figures, "residuals");

@@ -11,7 +11,7 @@
 #include "gallop/train/evaluate.h"
 #include "gallop/train/metrics/loss_metrics.h"
 #include "gallop/train/reports/figure.h"
-#include "gallop/train/reports/report_metrics.h"
+#include "gallop/train/tasks/task_defaults.h"
 #include "gallop/train/trainer.h"
 #include "unit/parallel/ranks.h"
 #include "unit/train/metric_cases.h"
@@ -207,7 +207,8 @@ TEST(Evaluate, HasFiguresOfAllModelsTogetherInAnyNumberOfProcesses) {
   EvaluateConfig config;
   config.loader.batch = 8;
   config.loader.threads = 0;
-  config.drawn = report_metrics_for({.classes = 3});
+  config.drawn =
+      report_metrics(default_report(MetricTask::Target::kClasses, false), {.classes = 3});
   const StopRequest go_on;
   const auto text_of = [](const Evaluation& evaluation) {
     std::string text;

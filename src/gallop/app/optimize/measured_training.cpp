@@ -74,7 +74,7 @@ optimize::Settings settings_of(Session& session) {
       .scales_lr = recipe.lr_scaling.scales(),
       .counts_steps = length.is_in_steps,
       .label_smoothing = recipe.train.label_smoothing,
-      .has_classes = session.task().target == train::MetricTask::Target::kClasses,
+      .has_classes = session.task().has_class_labels(),
       .can_resize =
           session.why_not_resized().empty() && recipe.train.progressive_resizing.initial_scale == 1,
       .caches = recipe.data.in_memory != "no" || !session.has_images_without_masks(),

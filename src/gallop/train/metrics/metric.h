@@ -33,7 +33,10 @@ struct MetricTask {
   std::vector<double> target_mean{}, target_deviation{};
 
   /// Whether each target is one of several classes, tokens included.
-  bool has_classes() const { return target == Target::kClasses || target == Target::kTokens; }
+  static bool are_classes(Target target) {
+    return target == Target::kClasses || target == Target::kTokens;
+  }
+  bool has_classes() const { return are_classes(target); }
   /// Whether outputs are not scores of classes or labels.
   bool has_numbers() const { return target == Target::kNumbers || target == Target::kPairs; }
 };

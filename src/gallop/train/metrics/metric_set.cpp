@@ -55,8 +55,7 @@ std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
                                              const MetricChoice& choice,
                                              std::optional<MetricTask::Target> target) {
   std::vector<ReportedMetric> all = {{"loss", /*higher_is_better=*/false}};
-  if (!target || MetricTask{.target = *target}.has_classes())
-    all.insert(all.end(), {{"accuracy"}, {"top5"}});
+  if (!target || MetricTask::are_classes(*target)) all.insert(all.end(), {{"accuracy"}, {"top5"}});
   const auto add = [&](const config::Component& one) {
     ReportedMetric metric = reported_metric(target ? *built_for(registry, one, *target)
                                                    : *built_for_some_task(registry, one));

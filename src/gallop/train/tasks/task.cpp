@@ -33,66 +33,93 @@ const Task& TaskTable::find(const std::string& name) const {
 
 TaskTable built_in_tasks() {
   using Target = MetricTask::Target;
+  using Form = Prediction::Form;
+  using Images = Report::Images;
   TaskTable tasks;
   tasks
       .add({.name = "classification",
             .summary = "one class for each sample",
             .target = Target::kClasses,
-            .loss = "cross-entropy"})
+            .loss = "cross-entropy",
+            .prediction = {Form::kClass},
+            .report = {.metrics = {kConfusionMatrix, kRocCurves, kPrecisionRecallCurves,
+                                   kReliabilityDiagram},
+                       .images = Images::kMistakes}})
       .add({.name = "multi-label",
             .summary = "any number of labels for each sample",
             .target = Target::kLabels,
             .loss = "bce-with-logits",
             .metric = "f1",
-            .metrics = {"average-precision"}})
+            .metrics = {"average-precision"},
+            .prediction = {Form::kLabels},
+            .report = {.metrics = {kConfusionByLabel, kRocCurves, kPrecisionRecallCurves,
+                                   kReliabilityDiagram}}})
       .add({.name = "regression",
             .summary = "one or several numbers for each sample",
             .target = Target::kNumbers,
             .loss = "mse",
             .metric = "loss",
-            .metrics = {"mae", "r2"}})
+            .metrics = {"mae", "r2"},
+            .prediction = {Form::kNumbers},
+            .report = {.metrics = {kResiduals}}})
       .add({.name = "count-regression",
             .summary = "one or several counts for each sample (Poisson regression)",
             .target = Target::kNumbers,
             .loss = "poisson-nll",
             .metric = "loss",
-            .metrics = {"mae"}})
+            .metrics = {"mae"},
+            .prediction = {Form::kNumbers},
+            .report = {.metrics = {kResiduals}}})
       .add({.name = "segmentation",
             .summary = "a class for each pixel",
             .target = Target::kClasses,
             .loss = "cross-entropy",
             .metric = "mean-iou",
             .metrics = {"dice"},
-            .per_element = true})
+            .per_element = true,
+            .prediction = {Form::kClassPerElement},
+            .report = {.metrics = {kConfusionMatrix, kReliabilityDiagram},
+                       .images = Images::kMasks}})
       .add({.name = "causal-lm",
             .summary = "the next token at each position of a text",
             .target = Target::kTokens,
             .loss = "cross-entropy",
             .metric = "loss",
             .per_element = true,
-            .causal = true})
+            .causal = true,
+            .prediction = {Form::kNextToken},
+            .report = {.metrics = {kReliabilityDiagram}}})
       .add({.name = "masked-lm",
             .summary = "the hidden tokens of a text",
             .target = Target::kTokens,
             .loss = "cross-entropy",
             .metric = "loss",
-            .per_element = true})
+            .per_element = true,
+            .prediction = {Form::kMaskedTokens},
+            .report = {.metrics = {kReliabilityDiagram}}})
       .add({.name = "text-classification",
             .summary = "one class for each text",
             .target = Target::kClasses,
-            .loss = "cross-entropy"})
+            .loss = "cross-entropy",
+            .prediction = {Form::kClass},
+            .report = {.metrics = {kConfusionMatrix, kRocCurves, kPrecisionRecallCurves,
+                                   kReliabilityDiagram}}})
       .add({.name = "token-classification",
             .summary = "a class for each token of a text",
             .target = Target::kClasses,
             .loss = "cross-entropy",
             .metrics = {"f1"},
-            .per_element = true})
+            .per_element = true,
+            .prediction = {Form::kClassPerElement},
+            .report = {.metrics = {kConfusionMatrix, kReliabilityDiagram}}})
       .add({.name = "pair-embedding",
             .summary = "embeddings that match the two texts of a pair",
             .target = Target::kPairs,
             .loss = "info-nce",
             .metric = "loss",
-            .metrics = {"recall-at-k"}});
+            .metrics = {"recall-at-k"},
+            .prediction = {Form::kEmbeddings},
+            .report = {.metrics = {kPairRetrieval}}});
   return tasks;
 }
 

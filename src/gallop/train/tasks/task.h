@@ -4,20 +4,40 @@
 #include <vector>
 
 #include "gallop/train/metrics/metric.h"
+#include "gallop/train/reports/report.h"
+#include "gallop/train/tasks/prediction.h"
+#include "gallop/train/tasks/task_defaults.h"
 
 namespace gallop::train {
 
 /// The task of a data set: everything that follows from the kind of its targets. A data module
-/// names its task (data::Signature::task); a plug-in may add one.
+/// names its task (data::Signature::task); a plug-in may add one, of which only the name and the
+/// target are necessary.
 struct Task {
+  using Target = MetricTask::Target;
+
   std::string name;     ///< "multi-label"
   std::string summary;  ///< One line.
-  MetricTask::Target target = MetricTask::Target::kClasses;
-  std::string loss;                    ///< The loss of `train.loss: auto`.
-  std::string metric = "auto";         ///< The metric of `train.metric: auto`.
-  std::vector<std::string> metrics{};  ///< Additional metrics of evaluations by default.
-  bool per_element = false;            ///< Outputs are per pixel or position, not per sample.
-  bool causal = false;                 ///< An output may depend only on earlier positions.
+  Target target = Target::kClasses;
+  std::string loss = default_loss(target);      ///< The loss of `train.loss: auto`.
+  std::string metric = default_metric(target);  ///< The metric of `train.metric: auto`.
+  std::vector<std::string> metrics{};           ///< Additional metrics of evaluations by default.
+  bool per_element = false;  ///< Outputs are per pixel or position, not per sample.
+  bool causal = false;       ///< An output may depend only on earlier positions.
+  Prediction prediction = default_prediction(target, per_element, causal);
+  Report report = default_report(target, per_element);
+
+  /// Whether each target is one of several classes, tokens included.
+  bool has_classes() const { return MetricTask::are_classes(target); }
+  /// Whether each target is one of several classes that are not tokens.
+  bool has_class_labels() const { return target == Target::kClasses; }
+  /// Whether each sample has one such class.
+  bool has_class_per_sample() const { return has_class_labels() && !per_element; }
+  bool has_tokens() const { return target == Target::kTokens; }
+  bool has_labels() const { return target == Target::kLabels; }
+  /// Whether each target is 0 or 1, and each output its logit.
+  bool is_binary() const { return has_labels() || target == Target::kBinary; }
+  bool has_number_targets() const { return target == Target::kNumbers; }
 };
 
 /// Tasks by name.
