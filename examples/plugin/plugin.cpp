@@ -88,10 +88,13 @@ std::unique_ptr<train::Metric> make_worst_recall(const train::NoMetricOptions& /
   return std::make_unique<WorstRecall>(task);
 }
 
+void register_expected_value(Registries& registries);  // expected_value.cpp
+
 void register_components(Registries& registries) {
   registries.losses.add("z-loss", "cross-entropy + weight log(Z)^2", make_z_loss);
   registries.models.add("maxout", "one layer of maxout units over images", make_maxout);
   registries.metrics.add("worst-recall", "smallest recall of any class", make_worst_recall);
+  register_expected_value(registries);
 }
 
 }  // namespace mine
