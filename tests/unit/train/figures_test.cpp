@@ -306,6 +306,19 @@ TEST(Figures, OfPairsAreRecallsAndSimilarities) {
             text_of(figures));
 }
 
+TEST(Figures, OfPairsThatDoNotMatchCountAsOthers) {
+  const at::Tensor outputs = at::tensor({1., 0., 1., 0., 0., 1., 0., -1.}).view({2, 2, 2});
+  const Predictions all{.outputs = outputs, .target = at::tensor({1., -1.})};
+  const auto figures = figures_of(report_metrics_for({.target = Target::kPairs}), all);
+  const auto& recall = only<RecallCurve>(figures, "recall-at-k");
+  EXPECT_EQ(recall.pairs, 1);
+  EXPECT_EQ(recall.recalls, (std::vector<double>{1}));
+  const auto& histogram = only<SimilarityHistogram>(figures, "similarities");
+  EXPECT_EQ(std::accumulate(histogram.matching.begin(), histogram.matching.end(), int64_t{0}), 1);
+  EXPECT_EQ(std::accumulate(histogram.others.begin(), histogram.others.end(), int64_t{0}), 3);
+  EXPECT_EQ(histogram.others.front(), 1);
+}
+
 TEST(Figures, OfEmbeddingsThatAreNoNumbersAreEmpty) {
   const MetricTask task{.target = Target::kPairs};
   const Predictions all{.outputs = at::full({3, 2, 4}, std::nan("")), .target = at::ones({3})};

@@ -371,6 +371,7 @@ TEST(Losses, RefuseTargetsForWhichTheyAreNotDefined) {
             "logarithms of the probabilities of all classes"},
            {"cosine-embedding", pairs, both, both.mul(0.5), "the targets 1 and -1"},
            {"cosine-embedding", pairs, both, at::ones({6}), "use info-nce"},
+           {"info-nce", pairs, at::ones({6}), both, "use cosine-embedding"},
            {"ctc", at::randn({6, 9, 5}), labels, labels.sub(1), "train.loss.blank of ctc is 0"}}) {
     const auto built = loss_of(loss, context_of(outputs, right));
     EXPECT_NO_THROW(built->check_targets([&right] { return right; })) << loss;

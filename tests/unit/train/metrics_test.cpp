@@ -10,6 +10,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -251,6 +252,12 @@ TEST(Metrics, RankPartnersOfABatchByTheirCosine) {
   EXPECT_EQ(*value_of("recall-at-k k=3", same), 0);
   EXPECT_EQ(*value_of("mean-average-precision", same), 0.25);
   EXPECT_EQ(metric_of("auto", task)->name(), "loss");
+  // A pair that does not match is neither a query nor found.
+  const Predictions signs{.outputs = at::stack({pair(0, 10), pair(80, 50), pair(60, 90)}),
+                          .target = at::tensor({1., -1., 1.})};
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {signs}), 1);
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(signs, 1, 3), part_of(signs, 0, 1)}), 1);
+  EXPECT_FALSE(value_of("recall-at-k", {part_of(signs, 1, 2)}));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_FALSE(value_of("recall-at-k", {{at::full({2, 2, 3}, nan), at::ones({2})}}));
   EXPECT_THROW(value_of("recall-at-k", {{at::ones({2, 3}), at::ones({2})}}), InternalError);

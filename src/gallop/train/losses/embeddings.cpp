@@ -105,6 +105,14 @@ class InfoNce final : public OfEmbeddings {
     return weighted_total(at::log_softmax(similar, 1).select(1, 0), weights).neg();
   }
 
+  void check_targets(const std::function<at::Tensor()>& some_targets) const override {
+    const at::Tensor targets = some_targets();
+    if (targets.numel() == 0 || !targets.lt(0).any().item<bool>()) return;
+    throw UsageError(
+        "train.loss: info-nce takes the first two views of each sample as matching, but the "
+        "training data have pairs with the target -1; use cosine-embedding");
+  }
+
   LossTraits traits() const override {
     return {.counts_by_size = true, .compares_samples = compares_samples(), .takes_weights = true};
   }

@@ -6,6 +6,7 @@
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ge.h>
+#include <ATen/ops/lt.h>
 #include <ATen/ops/matmul.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,6 +66,10 @@ void PairEmbeddings::add(const Predictions& batch) {
   size_ = outputs.size(2);
   const auto* const data = rows.const_data_ptr<float>();
   rows_.insert(rows_.end(), data, data + rows.numel());
+  const at::Tensor others = batch.target.detach().cpu().lt(0).reshape({outputs.size(0), -1});
+  for (int64_t i = 0; i < others.size(0); ++i) {
+    matches_.push_back(others[i].any().item<bool>() ? 0 : 1);
+  }
 }
 
 void PairEmbeddings::merge(const MetricState& other) {
@@ -72,12 +77,14 @@ void PairEmbeddings::merge(const MetricState& other) {
   if (more.rows_.empty()) return;
   size_ = more.size_;
   rows_.insert(rows_.end(), more.rows_.begin(), more.rows_.end());
+  matches_.insert(matches_.end(), more.matches_.begin(), more.matches_.end());
 }
 
 std::string PairEmbeddings::to_bytes() const {
   BytesWriter writer;
   writer.put(size_);
   writer.put(rows_);
+  writer.put(matches_);
   return writer.take();
 }
 
@@ -85,18 +92,22 @@ void PairEmbeddings::from_bytes(const std::string& bytes) {
   BytesReader reader(bytes);
   reader.get(size_);
   reader.get(rows_);
+  reader.get(matches_);
 }
 
 int64_t PairEmbeddings::pairs() const {
   return size_ == 0 ? 0 : static_cast<int64_t>(rows_.size()) / (2 * size_);
 }
 
+int64_t PairEmbeddings::matching_pairs() const {
+  return std::count(matches_.begin(), matches_.end(), 1);
+}
+
 bool PairEmbeddings::are_numbers() const {
   return std::none_of(rows_.begin(), rows_.end(), [](float one) { return std::isnan(one); });
 }
 
-void PairEmbeddings::for_each_block(
-    const std::function<void(const at::Tensor& similarities, int64_t first)>& visit) const {
+void PairEmbeddings::for_each_block(const std::function<void(const Block& block)>& visit) const {
   const int64_t count = pairs();
   // A GEMM may round a row according to its position. In sorted order, positions do not depend on
   // batches and processes.
@@ -104,46 +115,59 @@ void PairEmbeddings::for_each_block(
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), int64_t{0});
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return std::lexicographical_compare(row_of(a), row_of(a) + 2 * size_, row_of(b),
-                                        row_of(b) + 2 * size_);
+    const auto [in_a, in_b] = std::mismatch(row_of(a), row_of(a) + 2 * size_, row_of(b));
+    if (in_a != row_of(a) + 2 * size_) return *in_a < *in_b;
+    return matches_[static_cast<size_t>(a)] < matches_[static_cast<size_t>(b)];
   });
   std::vector<float> sorted;
+  std::vector<uint8_t> matches;
   sorted.reserve(rows_.size());
-  for (const int64_t pair : order)
+  for (const int64_t pair : order) {
     sorted.insert(sorted.end(), row_of(pair), row_of(pair) + 2 * size_);
+    matches.push_back(matches_[static_cast<size_t>(pair)]);
+  }
 
   const at::Tensor all = at::from_blob(sorted.data(), {count, 2, size_}, at::kFloat);
   const at::Tensor keys = all.select(1, 1).to(at::kDouble);
+  const at::Tensor all_matches = at::from_blob(matches.data(), {count}, at::kByte).to(at::kBool);
   for (int64_t first = 0; first < count; first += kQueriesAtOnce) {
     const int64_t queries = std::min(kQueriesAtOnce, count - first);
     const at::Tensor chosen = all.select(1, 0).narrow(0, first, queries);
     // Rounded to fp32, so that equal embeddings have equal scores.
-    visit(chosen.to(at::kDouble).matmul(keys.t()).to(at::kFloat), first);
+    visit({.similarities = chosen.to(at::kDouble).matmul(keys.t()).to(at::kFloat),
+           .matches = all_matches,
+           .first = first});
   }
 }
 
 std::vector<int64_t> PairEmbeddings::ranks() const {
   std::vector<int64_t> ranks;
-  for_each_block([&](const at::Tensor& scores, int64_t first) {
-    const int64_t queries = scores.size(0);
-    const at::Tensor own = scores.narrow(1, first, queries).diagonal();
-    const at::Tensor found = scores.ge(own.unsqueeze(1)).sum(1);
+  for_each_block([&](const Block& block) {
+    const int64_t queries = block.similarities.size(0);
+    const at::Tensor own = block.similarities.narrow(1, block.first, queries).diagonal();
+    const at::Tensor found =
+        block.similarities.ge(own.unsqueeze(1)).logical_and(block.matches).sum(1);
     const auto* const data = found.const_data_ptr<int64_t>();
-    ranks.insert(ranks.end(), data, data + queries);
+    const auto* const matches = block.matches.const_data_ptr<bool>() + block.first;
+    for (int64_t i = 0; i < queries; ++i) {
+      if (matches[i]) ranks.push_back(data[i]);
+    }
   });
   return ranks;
 }
 
 SimilarityHistogram PairEmbeddings::similarities() const {
   std::vector<int64_t> matching(kFineBins), others(kFineBins);
-  for_each_block([&](const at::Tensor& scores, int64_t first) {
-    const auto columns = scores.size(1);
-    const auto* score = scores.const_data_ptr<float>();
-    for (int64_t row = 0; row < scores.size(0); ++row) {
+  for_each_block([&](const Block& block) {
+    const auto columns = block.similarities.size(1);
+    const auto* const matches = block.matches.const_data_ptr<bool>();
+    const auto* score = block.similarities.const_data_ptr<float>();
+    for (int64_t row = 0; row < block.similarities.size(0); ++row) {
       for (int64_t column = 0; column < columns; ++column, ++score) {
         const auto bin = static_cast<int64_t>((1 + static_cast<double>(*score)) * kFineBins / 2);
         const auto at = static_cast<size_t>(std::clamp<int64_t>(bin, 0, kFineBins - 1));
-        (column == first + row ? matching : others)[at] += 1;
+        const bool is_match = column == block.first + row && matches[column];
+        (is_match ? matching : others)[at] += 1;
       }
     }
   });

@@ -12,7 +12,7 @@ namespace {
 
 // Requires pairs without NaN.
 RecallCurve recall_curve(const PairEmbeddings& pairs) {
-  RecallCurve curve{.pairs = pairs.pairs(), .k = {}, .recalls = {}};
+  RecallCurve curve{.pairs = pairs.matching_pairs(), .k = {}, .recalls = {}};
   const std::vector<int64_t> ranks = pairs.ranks();
   const auto all = static_cast<double>(curve.pairs);
   for (int64_t power = 1; power <= curve.pairs; power *= 10) {

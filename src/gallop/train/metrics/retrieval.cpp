@@ -153,10 +153,11 @@ class OfPairs final : public Metric {
   }
   std::vector<MetricValue> values(const MetricState& state) const override {
     const auto& pairs = dynamic_cast<const PairEmbeddings&>(state);
-    if (pairs.pairs() == 0 || !pairs.are_numbers()) return {{name_, std::nullopt}};
+    const int64_t matching = pairs.matching_pairs();
+    if (matching == 0 || !pairs.are_numbers()) return {{name_, std::nullopt}};
     ExactSum sum;
     for (const int64_t rank : pairs.ranks()) sum.add(value_.of_rank(rank, k_));
-    return {{name_, sum.value() / static_cast<double>(pairs.pairs())}};
+    return {{name_, sum.value() / static_cast<double>(matching)}};
   }
 
  private:
