@@ -9,6 +9,7 @@ Run with Python and torch==2.11.0: make_exported_nets.py tests/fixtures/exported
 - reviews: padded texts in 2 classes, with an attention mask.
 - flat, contiguous: images as digits; exported for batches of 16 alone, and with a view that needs contiguous memory.
 - noisy: images as digits, with noise in training.
+- siamese: pairs of rows of 16 numbers, [N, 2, 16], to an embedding of each, [N, 2, 8].
 - random: as digits, but in training mode alone, so that evaluation is unknown.
 """
 
@@ -164,6 +165,9 @@ def main(folder):
                        dynamic_shapes=({0: batch, 1: time}, {0: batch, 1: time}))
     noisy = nn.Sequential(Noise(), nn.Flatten(), nn.Linear(144, 10))
     gallop_export.save(noisy, (images,), folder / "noisy.pt2")
+    torch.manual_seed(2)
+    siamese = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
+    gallop_export.save(siamese, (torch.randn(16, 2, 16),), folder / "siamese.pt2")
 
 
 if __name__ == "__main__":

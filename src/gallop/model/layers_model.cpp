@@ -25,10 +25,10 @@ class TensorScope {
 
 class Layers final : public Network {
  public:
-  /// `mask` is that of the layers; null if nothing is padded. `has_views`: each input consists of
-  /// several texts.
-  Layers(std::unique_ptr<Sequential> layers, std::shared_ptr<SequenceMask> mask, bool has_views)
-      : layers_(std::move(layers)), mask_(std::move(mask)), has_views_(has_views) {
+  /// `mask` is that of the layers; null if nothing is padded. `view_dim`: the dimension of inputs
+  /// along which a sample has several texts or other views; 0 if it has one.
+  Layers(std::unique_ptr<Sequential> layers, std::shared_ptr<SequenceMask> mask, int64_t view_dim)
+      : layers_(std::move(layers)), mask_(std::move(mask)), view_dim_(view_dim) {
     register_module("layers", layers_->module());
     for (size_t i = 0; i < layers_->size(); ++i) {
       const auto module = (*layers_)[i].module();
@@ -39,10 +39,10 @@ class Layers final : public Network {
   at::Tensor forward(const at::Tensor& x) override { return run(x, layers_->size()); }
 
   // Each layer is a block, with an activation that it computes. Padding is known to all layers, and
-  // several texts of a sample are one batch only within.
+  // several views of a sample are one batch only within.
   std::vector<std::string> cut_modules() const override {
     std::vector<std::string> modules;
-    if (mask_ || has_views_) return modules;
+    if (mask_ || view_dim_ > 0) return modules;
     for (const size_t i : starts()) modules.push_back("layers." + std::to_string(i));
     return modules;
   }
@@ -78,11 +78,11 @@ class Layers final : public Network {
   }
 
  private:
-  // With several texts per input, runs the layers on them as one batch.
+  // With several views per sample, runs the layers on them as one batch.
   at::Tensor run(const at::Tensor& input, size_t end) const {
-    if (!has_views_) return run_layers(input, end);
-    const int64_t samples = input.size(0), views = input.size(2);
-    const at::Tensor each = run_layers(input.transpose(1, 2).flatten(0, 1), end);
+    if (view_dim_ == 0) return run_layers(input, end);
+    const int64_t samples = input.size(0), views = input.size(view_dim_);
+    const at::Tensor each = run_layers(input.transpose(1, view_dim_).flatten(0, 1), end);
     return each.reshape({samples, views, each.size(1)});
   }
 
@@ -134,7 +134,7 @@ class Layers final : public Network {
 
   std::unique_ptr<Sequential> layers_;
   std::shared_ptr<SequenceMask> mask_;
-  bool has_views_;
+  int64_t view_dim_;
   at::Tensor position_ids_;     // Position ids of a packed batch, in forward_packed().
   std::vector<size_t> blocks_;  // Their indices in `layers_`.
 };
@@ -160,6 +160,20 @@ Shape output_of(const Task& task, const Shape& made) {
     return {.kind = Shape::Kind::kSequence, .sizes = {task.context, task.classes}};
   }
   return {.kind = Shape::Kind::kImage, .sizes = {task.classes, task.height, task.width}};
+}
+
+std::string embedding_of(const Task& task) {
+  if (task.kind == Task::Kind::kText) {
+    return "a vector, the embedding of a text; end with global-avg-pool, or with it and linear";
+  }
+  return "a vector, the embedding of a view; end with global-avg-pool or flatten, or with it and "
+         "linear";
+}
+
+// Texts [N, T, views] are ragged along T; other inputs are [N, views, ...].
+int64_t view_dim_of(const Task& task) {
+  if (task.views == 1) return 0;
+  return task.kind == Task::Kind::kText ? 2 : 1;
 }
 
 }  // namespace
@@ -205,12 +219,9 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
     std::string remedy = "; end with linear, which has as many outputs by itself";
     if (needs_pooling) remedy = "; end with global-avg-pool or flatten, and linear";
     context.fail("the last layer makes " + context.shape.describe() + ", but the data need " +
-                 (task.classes == 0 ? "a vector, the embedding of a text; end with "
-                                      "global-avg-pool, or with it and linear"
-                                    : wanted.describe() + remedy));
+                 (task.classes == 0 ? embedding_of(task) : wanted.describe() + remedy));
   }
-  return make_model(
-      std::make_shared<Layers>(std::move(layers), mask, /*has_views=*/task.views > 1));
+  return make_model(std::make_shared<Layers>(std::move(layers), mask, view_dim_of(task)));
 }
 
 }  // namespace gallop::model

@@ -46,7 +46,7 @@ struct Task {
   std::optional<bool> per_element{};
   bool bidirectional = false;  ///< Text: an output may depend on later tokens.
   bool padded = false;         ///< Text: short inputs are padded with negative tokens.
-  int64_t views = 1;           ///< Texts per sample, each with its own embedding.
+  int64_t views = 1;           ///< Texts, images or rows per sample, each with an embedding.
 
   bool is_per_element() const { return per_element.value_or(kind == Kind::kText); }
   int64_t tokens() const { return vocabulary > 0 ? vocabulary : classes; }
@@ -72,8 +72,8 @@ class Model {
   /// Images: input float [N, C, H, W]. Text: input int64 [N, T], where T is at most the context.
   /// Numbers: input float [N, features] or [N, T, features], and in batches "categories" int64
   /// [N, C]. Output [N, classes], or per element [N, classes, H, W] and [N, T, classes]. With
-  /// several texts per sample: input [N, T, views], where views may be fewer in predictions, and
-  /// output embeddings [N, views, D].
+  /// several views per sample: text [N, T, views] or others [N, views, ...], where views may be
+  /// fewer in predictions, and output embeddings [N, views, D].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
   /// Like forward(), but leaves the last GEMM to the loss in models with large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }

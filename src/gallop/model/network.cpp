@@ -228,6 +228,15 @@ void require_no_categories(const Task& task, const std::string& model) {
               "data.encoding=one-hot, or use model 'tabular-mlp'");
 }
 
+void require_one_view(const Task& task, const std::string& model) {
+  require(task.views == 1,
+          "model '" + model +
+              "' has an output for each class or number, but the task needs an embedding of each "
+              "of the " +
+              std::to_string(task.views) +
+              " views of a sample; use model 'layers', such as examples/models/siamese.yaml");
+}
+
 void require_size(const at::Tensor& images, int64_t height, int64_t width,
                   const std::string& model) {
   require(images.size(2) == height && images.size(3) == width,
@@ -253,6 +262,7 @@ void require_images(const Task& task, const std::string& model) {
           "model '" + model +
               "' has one output for an image, but the task needs one for each pixel; use model "
               "'layers', such as the U-Net in examples/models/unet.yaml");
+  require_one_view(task, model);
   require(task.channels > 0 && task.height > 0 && task.width > 0,
           "model '" + model + "' needs the size of one image, but got " +
               std::to_string(task.channels) + "x" + std::to_string(task.height) + "x" +

@@ -284,6 +284,7 @@ at::Tensor sample_input(const Task& task, const at::TensorOptions& options) {
     sizes = {1, task.features};
     if (task.context > 0) sizes.insert(sizes.begin() + 1, task.context);
   }
+  if (!is_text && task.views > 1) sizes.insert(sizes.begin() + 1, task.views);
   return at::zeros(sizes, options.dtype(is_text ? at::kLong : at::kFloat));
 }
 

@@ -60,6 +60,11 @@ TestViews test_views(const TestConfig& config, const model::Task& task) {
   if (task.kind != model::Task::Kind::kImages) {
     throw UsageError("evaluate.tta is for images, which the data are not; set it to []");
   }
+  if (task.views > 1) {
+    throw UsageError(
+        "evaluate.tta averages the logits of an image, but the task of these data has embeddings; "
+        "set it to []");
+  }
   if (task.is_per_element()) {
     throw UsageError(
         "evaluate.tta averages one prediction for each image, but the task of these data has one "

@@ -135,6 +135,28 @@ TEST(ExportedModel, MasksThePaddingOfTexts) {
   EXPECT_LT((outputs(*model, {{"input", padded}}) - expected).abs().max().item<float>(), 1e-6F);
 }
 
+TEST(ExportedModel, EmbedsTheViewsOfSamples) {
+  const Task pairs{.kind = Task::Kind::kNumbers, .features = 16, .views = 2};
+  const auto model = make({.file = net("siamese")}, pairs);
+  const at::Tensor views = at::sin(at::arange(96, c10::kFloat)).view({3, 2, 16});
+  const at::Tensor both = outputs(*model, {{"input", views}});
+  EXPECT_EQ(both.sizes(), (std::vector<int64_t>{3, 2, 8}));
+  Task other = pairs;
+  other.views = 3;
+  const auto error_with = [](const std::string& name, const Task& task) {
+    return error_of([&] { make({.file = net(name)}, task); });
+  };
+  EXPECT_NE(error_with("siamese", other)
+                .find("[any, 2, 8], but samples have 3 views; export a "
+                      "module that reads [N, 3, ...]"),
+            std::string::npos)
+      << error_with("siamese", other);
+  other = kDigits;
+  other.classes = 0;
+  other.views = 2;
+  EXPECT_NE(error_with("digits", other).find("but samples have 2 views"), std::string::npos);
+}
+
 TEST(ExportedModel, RejectsWhatDoesNotFit) {
   const auto error_with = [](const ExportedConfig& config, const Task& task = kDigits) {
     return error_of([&] { make(config, task); });

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <ATen/ops/allclose.h>
@@ -388,6 +389,37 @@ TEST(LayersModel, EmbedsEachTextOfAPair) {
     EXPECT_NE(wrong.find(wanted), std::string::npos) << wrong;
   }
   EXPECT_EQ(mistake("[{embedding: 6}, global-avg-pool]", pairs), "");
+}
+
+TEST(LayersModel, EmbedsEachViewOfASample) {
+  Task images = kImages, sequences = kSequences;
+  for (Task* const task : {&images, &sequences}) {
+    task->classes = 0;
+    task->views = 3;
+  }
+  const at::Tensor pictures = at::rand({2, 3, 3, 12, 12}), series = at::rand({2, 3, 12, 3});
+  for (const auto& [layers, task, input] : std::vector<std::tuple<std::string, Task, at::Tensor>>{
+           {"[{conv: {channels: 4, kernel: 3}}, relu, flatten, {linear: 7}]", images, pictures},
+           {"[{lstm: 5}, global-avg-pool, {linear: {features: 7, bias: false}}]", sequences,
+            series}}) {
+    const auto model = build(layers, task);
+    const at::Tensor all = model->forward(input);
+    EXPECT_EQ(all.sizes(), (std::vector<int64_t>{2, 3, 7})) << layers;
+    EXPECT_TRUE(at::allclose(model->forward_to_head(input).logits(), all, 1e-5, 1e-6)) << layers;
+    Task one_view = task;
+    one_view.classes = 7;
+    one_view.views = 1;
+    const auto alone = build(layers, one_view);
+    for (int64_t view = 0; view < 3; ++view) {
+      const at::Tensor one = model->forward(input.narrow(1, view, 1));
+      EXPECT_TRUE(at::allclose(all.select(1, view), one.select(1, 0), 1e-5, 1e-6)) << layers;
+      EXPECT_TRUE(
+          at::allclose(all.select(1, view), alone->forward(input.select(1, view)), 1e-5, 1e-6))
+          << layers;
+    }
+  }
+  EXPECT_NE(mistake("[{conv: 4}]", images).find("a vector, the embedding of a view"),
+            std::string::npos);
 }
 
 TEST(LayersModel, AveragesTokensAlone) {

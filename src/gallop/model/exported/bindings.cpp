@@ -33,10 +33,30 @@ bool differs(const Size& size, int64_t wanted) {
   return size.is_constant() && size.hint && *size.hint != wanted;
 }
 
+// The program itself embeds the views of a sample: inputs [N, views, ...], outputs [N, views, D].
+bool has_views(const TensorMeta& meta, size_t dims, const Task& task) {
+  return dims > 1 && meta.sizes.size() == dims && !differs(meta.sizes[1], task.views);
+}
+
+void check_views(const BoundInput& input, const TensorMeta& output, const Task& task,
+                 const std::string& file) {
+  size_t dims = 5;  // [N, views, C, H, W]
+  if (task.kind == Task::Kind::kNumbers) dims = task.context > 0 ? 4 : 3;
+  // Rows of other shapes are only checked by a step.
+  if (task.kind == Task::Kind::kNumbers && task.features == 0) dims = input.meta.sizes.size();
+  if (has_views(input.meta, dims, task) && has_views(output, 3, task)) return;
+  throw UsageError(fmt::format(
+      "{}: was exported for inputs {} and outputs {}, but samples have {} views; export "
+      "a module that reads [N, {}, ...] and returns embeddings [N, {}, D]",
+      file, sizes_text(input.meta), sizes_text(output), task.views, task.views, task.views));
+}
+
 void check_images(const BoundInput& input, const Task& task, const std::string& file) {
   const auto& sizes = input.meta.sizes;
-  const bool fits = sizes.size() == 4 && !differs(sizes[1], task.channels) &&
-                    !differs(sizes[2], task.height) && !differs(sizes[3], task.width);
+  const size_t first = task.views > 1 ? 2 : 1;
+  const bool fits = sizes.size() == first + 3 && !differs(sizes[first], task.channels) &&
+                    !differs(sizes[first + 1], task.height) &&
+                    !differs(sizes[first + 2], task.width);
   if (fits) return;
   throw UsageError(fmt::format(
       "{}: input '{}' was exported for sizes {}, but the data are images of [{}, {}, {}]; export "
@@ -162,7 +182,13 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
                 const Task& task, const std::string& file) {
   const auto main = std::find_if(inputs.begin(), inputs.end(),
                                  [](const BoundInput& input) { return input.field == kInput; });
+  const TensorMeta* const meta = meta_of(program.graph, program.outputs[output].value);
+  if (meta == nullptr) {
+    throw UsageError(
+        fmt::format("{}: output '{}' is not a tensor", file, program.outputs[output].name));
+  }
   if (main != inputs.end()) {
+    if (task.views > 1 && task.kind != Task::Kind::kText) check_views(*main, *meta, task, file);
     if (task.kind == Task::Kind::kImages) check_images(*main, task, file);
     if (task.kind == Task::Kind::kNumbers) check_numbers(*main, task, file);
     const bool takes_indices = c10::isIntegralType(main->meta.dtype, /*includeBool=*/true);
@@ -171,11 +197,6 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
                                    takes_indices ? "indices" : "numbers",
                                    task.kind == Task::Kind::kText ? "tokens" : "numbers"));
     }
-  }
-  const TensorMeta* const meta = meta_of(program.graph, program.outputs[output].value);
-  if (meta == nullptr) {
-    throw UsageError(
-        fmt::format("{}: output '{}' is not a tensor", file, program.outputs[output].name));
   }
   if (task.classes == 0 || meta->sizes.empty()) return;
   const bool is_image = task.kind == Task::Kind::kImages && task.is_per_element();
