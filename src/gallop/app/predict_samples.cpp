@@ -44,12 +44,25 @@ void check_masks(const std::string& folder, const std::vector<std::string>& imag
 
 // `--output` without effect would look as if the predictions had been saved.
 void check_output(const TrainedModel& run, const PredictRequest& request) {
+  if (!request.output.empty() && run.inputs.views > 1) {
+    throw UsageError(fmt::format(
+        "--output is for masks and tables of predictions, and {} computes embeddings; redirect the "
+        "output of --json to a file instead",
+        run.folder.string()));
+  }
   const bool has_masks = run.task().prediction.form == train::Prediction::Form::kClassPerElement;
   if (request.output.empty() || !run.inputs.is_images() || has_masks) return;
   throw UsageError(
       fmt::format("--output is for the masks of segmentation and for tables, and the task of {} is "
                   "{}; redirect the output of --json to a file instead",
                   run.folder.string(), run.inputs.task));
+}
+
+// Whether samples that were read from files are single views of a model that embeds several.
+bool are_single_views(const data::Signature& inputs, const data::Samples& samples) {
+  constexpr size_t kImage = 3, kRow = 1;
+  return inputs.views > 1 &&
+         samples.fields().input().shape.sizes.size() == (inputs.is_images() ? kImage : kRow);
 }
 
 std::vector<std::string> names_of(const data::Samples& samples) {
@@ -65,6 +78,7 @@ ExitCode predict_all(TrainedModel& run, const PredictRequest& request,
     check_masks(request.output, names_of(samples));
   }
   data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
+  const bool is_single_view = are_single_views(run.inputs, samples);
   ExitCode result = ExitCode::kDone;
   for (int64_t i = 0; i < samples.size(); ++i) {
     const std::string name = samples.describe(i);
@@ -72,7 +86,9 @@ ExitCode predict_all(TrainedModel& run, const PredictRequest& request,
       const auto batch = loader.next();
       if (batch->size() == 0) continue;
       const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
-      printer.print(name, run.model->forward(batch->by_role())[0].to(at::kFloat));
+      NamedTensors fields = batch->by_role();
+      if (is_single_view) fields.front().tensor = fields.front().tensor.unsqueeze(1);
+      printer.print(name, run.model->forward(fields)[0].to(at::kFloat));
     } catch (const DataError& error) {
       printer.print_broken(name, error.what());
       result = ExitCode::kData;

@@ -13,6 +13,7 @@
 #include "gallop/base/text.h"
 #include "gallop/config/option_error.h"
 #include "gallop/data/sampling.h"
+#include "gallop/data/view_names.h"
 #include "gallop/model/frozen.h"
 
 namespace gallop::app {
@@ -75,6 +76,12 @@ const char* texts_of(const data::Signature& signature) {
   return signature.views > 1 ? "pairs of texts" : "texts";
 }
 
+// "pairs of "; empty if samples have one view.
+std::string views_text(const data::Signature& signature) {
+  if (signature.views == 1) return {};
+  return fmt::format("{} of ", data::name_of_views(signature.views));
+}
+
 // "rows of ", or "sequences of 28 steps of "
 std::string rows_text(const data::Signature& signature) {
   if (signature.context == 0) return "rows of ";
@@ -91,6 +98,15 @@ std::string describe(const data::Signature& signature) {
     return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
                        signature.vocabulary.size(),
                        signature.task == "causal-lm" ? std::string() : task);
+  }
+  if (signature.views > 1) {
+    const std::string views = fmt::format("{} views", signature.views);
+    if (signature.is_images()) {
+      return fmt::format("{} of images of {}x{}x{}{}", views, signature.channels, signature.height,
+                         signature.width, task);
+    }
+    return fmt::format("{} of {}{} numbers{}", views, rows_text(signature),
+                       signature.columns.size(), task);
   }
   if (signature.is_numbers()) {
     const size_t targets = std::max(signature.classes.size(), signature.targets.size());
@@ -176,6 +192,7 @@ bool has_weights(const data::Samples& samples) {
 const char* samples_of(const data::Signature& signature) {
   if (signature.separate_texts) return signature.text_samples();
   if (signature.is_text()) return "windows";
+  if (signature.views > 1) return data::name_of_views(signature.views);
   return signature.is_numbers() ? "rows" : "images";
 }
 
@@ -234,6 +251,16 @@ void check_loss(const std::string& name, const train::Loss& loss, const data::Si
       [&] { return data::some_targets(samples, is_image ? kCheckedImages : kCheckedTargets); });
 }
 
+// Which losses the views of a sample are for.
+std::string views_remedy(const data::DataConfig& config, const data::Signature& signature) {
+  constexpr int64_t kPair = 2, kTriplet = 3;
+  std::string losses = "info-nce with negatives: given";
+  if (signature.views == kPair) losses = "info-nce and cosine-embedding";
+  if (signature.views == kTriplet) losses = "triplet-margin, and info-nce with negatives: given";
+  return fmt::format("data.path={} has {} views per sample, for which there are {}",
+                     printable(config.path), signature.views, losses);
+}
+
 std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, const Recipe& recipe,
                                                 const config::Component& chosen,
                                                 const data::Signature& signature,
@@ -263,7 +290,13 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
     auto& sizes = context.output_sizes;
     sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
   }
-  auto loss = train::build_loss(registries.losses, chosen, context);
+  std::shared_ptr<const train::Loss> loss;
+  try {
+    loss = train::build_loss(registries.losses, chosen, context);
+  } catch (const UsageError& error) {
+    if (signature.views == 1) throw;
+    throw UsageError(fmt::format("{}; {}", error.what(), views_remedy(recipe.data, signature)));
+  }
   check_loss(chosen.name(), *loss, signature, samples, task);
   if (loss->traits().predicts_classes && !task.has_classes()) {
     throw UsageError(fmt::format(
@@ -290,18 +323,23 @@ std::string describe_training_data(const data::Signature& signature, const train
     return fmt::format("{} training windows of {} tokens, {} different tokens", count,
                        signature.context, signature.vocabulary.size());
   }
+  const std::string views = views_text(signature);
   if (signature.is_numbers()) {
-    if (signature.columns.empty()) return fmt::format("{} training samples{}", count, outputs);
+    if (signature.columns.empty()) {
+      const char* const name =
+          signature.views > 1 ? data::name_of_views(signature.views) : "samples";
+      return fmt::format("{} training {}{}", count, name, outputs);
+    }
     const auto columns = static_cast<int64_t>(signature.columns.size());
     const bool has_others =
         std::any_of(signature.features.begin(), signature.features.end(),
                     [](const data::TableFeature& feature) { return feature.kind != "number"; });
     return fmt::format(
-        "{} training {}{}{}", count, rows_text(signature),
+        "{} training {}{}{}{}", count, views, rows_text(signature),
         has_others ? counted(columns, "column", "columns") : counted(columns, "number", "numbers"),
         outputs);
   }
-  return fmt::format("{} training images of {}x{}x{}{}", count, signature.channels,
+  return fmt::format("{} training {}images of {}x{}x{}{}", count, views, signature.channels,
                      signature.height, signature.width, outputs);
 }
 

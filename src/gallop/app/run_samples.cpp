@@ -124,16 +124,24 @@ class Keeper {
   void keep_numbers(const data::Batch& sample) {
     const data::Signature& signature = session_.inputs();
     track::RunSamples::One one;
-    at::Tensor features = sample.input()[0].to(at::kDouble).cpu();
-    while (features.dim() > 1) features = features[0];  // The first step of a sequence.
-    const std::vector<std::string> names = number_names(signature);
-    for (size_t i = 0; i < names.size() && one.text.size() < kMostTextBytes; ++i) {
-      one.text += fmt::format("{}{} {:.4g}", i == 0 ? "" : ", ", names[i],
-                              features[static_cast<int64_t>(i)].item<double>());
+    at::Tensor views = sample.input()[0].to(at::kDouble).cpu();
+    if (signature.views == 1) views = views.unsqueeze(0);
+    for (int64_t view = 0; view < signature.views && one.text.size() < kMostTextBytes; ++view) {
+      one.text += (view > 0 ? "\n" : "") + numbers_of(views[view], number_names(signature));
     }
     one.text += categories_of(sample);
     one.label = label_of(sample);
     kept_.samples.push_back(std::move(one));
+  }
+
+  static std::string numbers_of(at::Tensor features, const std::vector<std::string>& names) {
+    while (features.dim() > 1) features = features[0];  // The first step of a sequence.
+    std::string text;
+    for (size_t i = 0; i < names.size() && text.size() < kMostTextBytes; ++i) {
+      text += fmt::format("{}{} {:.4g}", i == 0 ? "" : ", ", names[i],
+                          features[static_cast<int64_t>(i)].item<double>());
+    }
+    return text;
   }
 
   // ", kind flat", of the categories that are indices.
@@ -184,8 +192,10 @@ class Keeper {
   // Not synced, which would dominate the time; only the list is synced.
   std::string write_image(const data::Batch& sample) {
     const std::string name = fmt::format("{:02}.png", images_++);
-    FileWriter(folder_ / name)
-        .write(data::encode_png(image_of(sample.input()[0], session_.inputs())));
+    at::Tensor image = sample.input()[0];
+    // Views are shown side by side.
+    if (session_.inputs().views > 1) image = image.permute({1, 2, 0, 3}).flatten(2);
+    FileWriter(folder_ / name).write(data::encode_png(image_of(image, session_.inputs())));
     return name;
   }
 

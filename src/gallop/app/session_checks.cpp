@@ -219,7 +219,8 @@ void Session::require_packed_rows() {
 }
 
 bool Session::has_images_without_masks() const {
-  return inputs().is_images() && data_->train->fields().target().shape.sizes.size() <= 1;
+  return inputs().is_images() && inputs().views == 1 &&
+         data_->train->fields().target().shape.sizes.size() <= 1;
 }
 
 std::string Session::why_not_resized() const {

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
-#include <c10/util/Half.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/array_files.h"
+#include "gallop/data/array_samples.h"
+#include "gallop/data/array_views.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/find.h"
 #include "gallop/data/normalize.h"
-#include "gallop/data/text_samples.h"
 
 namespace gallop::data {
 
@@ -26,138 +26,13 @@ namespace {
 using Dtype = c10::ScalarType;
 using Names = std::vector<std::string>;
 
+constexpr int64_t kPair = 2;
+// Fields of views that are no array of their own.
+constexpr const char* kViews = "views";
+constexpr const char* kMatch = "match";
+
 bool has(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// An array as a field of samples.
-struct ArrayField {
-  Field field;
-  const NpyArray* array = nullptr;
-  bool is_normalized = false;
-};
-
-template <typename From, typename To>
-void convert(const char* from, size_t count, To* to) {
-  if constexpr (std::is_same_v<From, To>) {
-    std::memcpy(to, from, count * sizeof(To));
-  } else {
-    for (size_t i = 0; i < count; ++i, from += sizeof(From)) {
-      From value{};
-      std::memcpy(&value, from, sizeof value);
-      to[i] = static_cast<To>(value);
-    }
-  }
-}
-
-template <typename To>
-void convert(Dtype dtype, const char* from, size_t count, To* to) {
-  switch (dtype) {
-    case Dtype::Bool:
-      convert<uint8_t>(from, count, to);
-      // Other bytes than 0 and 1 are no values of the type bool.
-      std::for_each_n(to, count, [](To& value) { value = static_cast<To>(value != 0); });
-      return;
-    case Dtype::Byte: return convert<uint8_t>(from, count, to);
-    case Dtype::Char: return convert<int8_t>(from, count, to);
-    case Dtype::Short: return convert<int16_t>(from, count, to);
-    case Dtype::UInt16: return convert<uint16_t>(from, count, to);
-    case Dtype::Int: return convert<int32_t>(from, count, to);
-    case Dtype::UInt32: return convert<uint32_t>(from, count, to);
-    case Dtype::Long: return convert<int64_t>(from, count, to);
-    case Dtype::Half: return convert<c10::Half>(from, count, to);
-    case Dtype::Float: return convert<float>(from, count, to);
-    case Dtype::Double: return convert<double>(from, count, to);
-    default: throw InternalError("an array of a dtype that is not read");
-  }
-}
-
-const char* row_of(const NpyArray& array, int64_t index) {
-  return array.values.data() + static_cast<size_t>(index) * array.row_bytes();
-}
-
-class ArraySamples final : public Samples {
- public:
-  ArraySamples(const std::string& name, std::vector<ArrayField> fields, Normalization normalization,
-               bool has_labels, bool every_target_counts)
-      : Samples(Fields(fields_of(fields))),
-        name_(name),
-        fields_(std::move(fields)),
-        normalization_(std::move(normalization)),
-        has_labels_(has_labels),
-        every_target_counts_(every_target_counts) {}
-
-  int64_t size() const override { return fields_[0].array->sizes[0]; }
-  bool every_target_counts() const override { return every_target_counts_; }
-  std::optional<int64_t> label(int64_t index) const override {
-    if (!has_labels_) return std::nullopt;
-    int64_t label = 0;
-    const NpyArray& array = *fields_[fields().target_index()].array;
-    convert(array.dtype, row_of(array, index), 1, &label);
-    return label;
-  }
-  std::string describe(int64_t index) const override {
-    return fmt::format("{}: row {}", printable(name_), index);
-  }
-  bool fill(int64_t index, int64_t /*epoch*/, const SampleRow& row, Scratch&) const override {
-    for (size_t i = 0; i < fields_.size(); ++i) {
-      const NpyArray& array = *fields_[i].array;
-      const size_t count = array.row_bytes() / c10::elementSize(array.dtype);
-      if (fields_[i].field.shape.dtype == Dtype::Long) {
-        convert(array.dtype, row_of(array, index), count, row.as<int64_t>(i));
-        continue;
-      }
-      convert(array.dtype, row_of(array, index), count, row.as<float>(i));
-      if (fields_[i].is_normalized) normalize(row.as<float>(i), count);
-    }
-    return true;
-  }
-
- private:
-  static std::vector<Field> fields_of(const std::vector<ArrayField>& fields) {
-    std::vector<Field> list;
-    for (const ArrayField& one : fields) list.push_back(one.field);
-    return list;
-  }
-  // Normalizes by the first dimension of a row: by channel or feature.
-  void normalize(float* values, size_t count) const {
-    const size_t groups = normalization_.mean.size(), each = count / groups;
-    for (size_t i = 0; i < count; ++i) {
-      const size_t group = i / each;
-      values[i] = static_cast<float>((values[i] - normalization_.mean[group]) /
-                                     normalization_.deviation[group]);
-    }
-  }
-
-  std::string name_;
-  std::vector<ArrayField> fields_;
-  Normalization normalization_;
-  bool has_labels_;
-  bool every_target_counts_;
-};
-
-bool changes(const Normalization& normalization) {
-  const auto is_not = [](double number) { return [=](double other) { return other != number; }; };
-  return std::any_of(normalization.mean.begin(), normalization.mean.end(), is_not(0)) ||
-         std::any_of(normalization.deviation.begin(), normalization.deviation.end(), is_not(1));
-}
-
-/// The smallest and largest value of an array of whole numbers, optionally of those that are no
-/// ignored targets.
-std::pair<int64_t, int64_t> range_of(const NpyArray& array, bool ignores) {
-  constexpr size_t kBlock = 1 << 16;
-  const size_t size = c10::elementSize(array.dtype), count = array.values.size() / size;
-  std::vector<int64_t> block(std::min(kBlock, count));
-  std::pair<int64_t, int64_t> range{INT64_MAX, INT64_MIN};
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t length = std::min(kBlock, count - begin);
-    convert(array.dtype, array.values.data() + begin * size, length, block.data());
-    for (size_t i = 0; i < length; ++i) {
-      if (ignores && block[i] == kIgnoredTarget) continue;
-      range = {std::min(range.first, block[i]), std::max(range.second, block[i])};
-    }
-  }
-  return range;
 }
 
 std::array<fs::path, kParts> find_arrays(const std::string& path) {
@@ -218,16 +93,8 @@ class ArraysModule final : public DataModule {
   // Names and task, by the training split.
   void choose_fields() {
     const ArrayFiles& part = *parts_[0];
-    target_ = config_.target;
-    for (const char* name : {"y", "target", "targets", "label", "labels"}) {
-      if (target_.empty() && part.arrays().contains(name)) target_ = name;
-    }
-    if (target_.empty()) {
-      throw DataError(
-          fmt::format("{}: none of its arrays is called y, target or label; set data.target to the "
-                      "one to predict",
-                      printable(part.name())));
-    }
+    embeds_ = context_.config.task == kPairEmbedding;
+    choose_target(part);
     inputs_ = config_.inputs;
     if (inputs_.empty()) {
       for (const auto& [name, ignored] : part.arrays()) {
@@ -235,12 +102,64 @@ class ArraysModule final : public DataModule {
       }
     }
     if (inputs_.empty()) throw DataError(printable(part.name()) + ": has no array but the target");
-    if (has(inputs_, target_)) {
+    if (has_target() && has(inputs_, target_)) {
       throw UsageError(fmt::format("data.inputs names the target '{}'", printable(target_)));
     }
     for (const std::string& name : config_.floats) array(part, name);
+    if (embeds_) {
+      signature.task = kPairEmbedding;
+      choose_kind(choose_views(part));
+      return;
+    }
     choose_kind(array(part, inputs_[0]).row_sizes());
     choose_task_of(array(part, target_));
+  }
+
+  void choose_target(const ArrayFiles& part) {
+    target_ = config_.target;
+    for (const char* name : {"y", "target", "targets", "label", "labels"}) {
+      if (!has_target() && part.arrays().contains(name)) target_ = name;
+    }
+    if (has_target() || embeds_) return;
+    throw DataError(
+        fmt::format("{}: none of its arrays is called y, target or label; set data.target to the "
+                    "one to predict",
+                    printable(part.name())));
+  }
+
+  bool has_target() const { return !target_.empty(); }
+
+  // The sizes of a view.
+  std::vector<int64_t> choose_views(const ArrayFiles& part) {
+    const std::string file = printable(part.name());
+    if (inputs_.size() > 1 && config_.inputs.empty()) {
+      throw UsageError(
+          fmt::format("{}: which views has a sample, and in which order? Its arrays are {}; name "
+                      "one whose rows are [views, ...] in data.inputs, or one for each view, such "
+                      "as data.inputs=[anchor, positive, negative]",
+                      file, printable(join_names(inputs_, "and"))));
+    }
+    if (!config_.classes.empty()) {
+      throw UsageError(
+          "data.classes names classes, and data.task=pair-embedding has none; omit it");
+    }
+    NamedArrays inputs;
+    for (const std::string& name : inputs_) inputs.emplace_back(name, &array(part, name));
+    ArrayViews views = views_of(part.name(), inputs);
+    signature.views = views.count;
+    if (has_target() && views.count > kPair) {
+      // An array that only has a usual name is no target if data.inputs leaves it out.
+      if (!config_.target.empty() || config_.inputs.empty()) {
+        throw UsageError(fmt::format(
+            "{}: samples of {} views have no target, as their losses compare the views, but {} "
+            "'{}'; {}",
+            file, views.count, config_.target.empty() ? "there is an array" : "data.target is",
+            printable(target_),
+            config_.target.empty() ? "name the views in data.inputs" : "omit it"));
+      }
+      target_.clear();
+    }
+    return std::move(views.sizes);
   }
 
   bool is_float(const std::string& name, const NpyArray& array) const {
@@ -257,9 +176,10 @@ class ArraysModule final : public DataModule {
       signature.width = sizes[2];
     } else {
       const bool is_sequence = sizes.size() == 2;
+      const std::string name = inputs_.size() > 1 && embeds_ ? kViews : inputs_[0];
       if (is_sequence) signature.context = sizes[0];
       for (int64_t i = 0; (is_sequence || sizes.size() == 1) && i < sizes.back(); ++i) {
-        signature.columns.push_back(fmt::format("{}[{}]", inputs_[0], i));
+        signature.columns.push_back(fmt::format("{}[{}]", name, i));
       }
     }
     const DataConfig& config = context_.config;
@@ -269,10 +189,9 @@ class ArraysModule final : public DataModule {
     }
     const auto count = static_cast<size_t>(groups);
     const bool is_given = !config.mean.empty() || !config.deviation.empty();
-    const auto given = is_given ? given_normalization(config, count,
-                                                      "rows of the first input's "
-                                                      "first dimension")
-                                : std::nullopt;
+    const char* const unit =
+        embeds_ ? "rows of a view's first dimension" : "rows of the first input's first dimension";
+    const auto given = is_given ? given_normalization(config, count, unit) : std::nullopt;
     normalization_ = given.value_or(Normalization{});
     signature.mean = normalization_.mean;
     signature.deviation = normalization_.deviation;
@@ -295,6 +214,7 @@ class ArraysModule final : public DataModule {
       if (natural != task && sizes.size() <= 1) tasks.emplace_back(task);
     }
     if (has_numbers && sizes.size() == 1 && sizes[0] > 1) tasks.emplace_back("classification");
+    tasks.emplace_back(kPairEmbedding);
     signature.task = choose_task(context_.config, tasks);
     has_classes_ = signature.task == "classification" || signature.task == "segmentation";
     const int64_t count = sizes.empty() ? 1 : sizes[0];
@@ -332,7 +252,7 @@ class ArraysModule final : public DataModule {
   // Compares shapes and dtypes with those of the training split, and checks the classes.
   void check_part(const ArrayFiles& part) const {
     Names all = inputs_;
-    all.push_back(target_);
+    if (has_target()) all.push_back(target_);
     for (const std::string& name : all) {
       const NpyArray &here = array(part, name), &first = array(*parts_[0], name);
       if (here.row_sizes() != first.row_sizes() || is_float(name, here) != is_float(name, first)) {
@@ -343,6 +263,7 @@ class ArraysModule final : public DataModule {
                                     fmt::join(first.row_sizes(), ", ")));
       }
     }
+    if (embeds_ && has_target()) check_pair_targets(part.name(), target_, array(part, target_));
     if (!has_classes_ && signature.task != "multi-label") return;
     if (has_probabilities_) check_probabilities(part);
     if (is_float(target_, array(part, target_))) return;
@@ -365,7 +286,7 @@ class ArraysModule final : public DataModule {
     }
     std::vector<float> row(classes);
     for (int64_t i = 0; i < target.sizes[0]; ++i) {
-      convert(target.dtype, row_of(target, i), classes, row.data());
+      read_row(target, i, row.data());
       double sum = 0;
       for (const float probability : row) {
         if (!(probability >= 0)) sum = std::numeric_limits<double>::quiet_NaN();
@@ -381,25 +302,35 @@ class ArraysModule final : public DataModule {
 
   std::unique_ptr<Samples> samples_of(const ArrayFiles& part) const {
     std::vector<ArrayField> fields;
-    for (const std::string& name : inputs_) {
-      fields.push_back(field_of(part, name, FieldRole::kInput));
-      fields.back().is_normalized = fields.size() == 1 && changes(normalization_);
-      if (fields.back().is_normalized && fields.back().field.shape.dtype != Dtype::Float) {
-        throw UsageError(
-            fmt::format("data.mean is for numbers, but '{}' has integers; name it in data.floats",
-                        printable(name)));
+    if (embeds_) {
+      fields.push_back(views_field(part));
+    } else {
+      for (const std::string& name : inputs_) {
+        fields.push_back(field_of(part, name, FieldRole::kInput));
       }
     }
-    fields.push_back(field_of(part, target_, FieldRole::kTarget));
+    if (changes(normalization_)) {
+      fields[0].is_normalized = true;
+      if (fields[0].field.shape.dtype != Dtype::Float) {
+        throw UsageError(
+            fmt::format("data.mean is for numbers, but '{}' has integers; name it in data.floats",
+                        printable(fields[0].field.name)));
+      }
+    }
+    fields.push_back(embeds_ ? match_field(part) : field_of(part, target_, FieldRole::kTarget));
     RowShape& target = fields.back().field.shape;
-    if (!has_classes_) {
+    if (!has_classes_ && !embeds_) {
       target.dtype = Dtype::Float;
       if (target.sizes.empty()) target.sizes = {1};
     }
     const bool has_labels = signature.task == "classification" && !has_probabilities_;
     const bool all_count = has_labels && range_of(array(part, target_), false).first >= 0;
-    return std::make_unique<ArraySamples>(part.name(), std::move(fields), normalization_,
-                                          has_labels, all_count);
+    return make_array_samples({.name = part.name(),
+                               .normalization = normalization_,
+                               .views = signature.views,
+                               .has_labels = has_labels,
+                               .every_target_counts = all_count},
+                              std::move(fields));
   }
 
   ArrayField field_of(const ArrayFiles& part, const std::string& name, FieldRole role) const {
@@ -408,7 +339,31 @@ class ArraysModule final : public DataModule {
                       .role = role,
                       .shape = {.sizes = from.row_sizes(),
                                 .dtype = is_float(name, from) ? Dtype::Float : Dtype::Long}},
-            .array = &from};
+            .arrays = {&from}};
+  }
+
+  // All inputs as one: an array whose rows have the views, or several that are stacked.
+  ArrayField views_field(const ArrayFiles& part) const {
+    ArrayField field = field_of(part, inputs_[0], FieldRole::kInput);
+    if (inputs_.size() == 1) return field;
+    RowShape& shape = field.field.shape;
+    field.field.name = kViews;
+    shape.sizes.insert(shape.sizes.begin(), signature.views);
+    field.arrays.clear();
+    for (const std::string& name : inputs_) {
+      field.arrays.push_back(&array(part, name));
+      if (is_float(name, *field.arrays.back())) shape.dtype = Dtype::Float;
+    }
+    return field;
+  }
+
+  // Of samples without a target, all views match.
+  ArrayField match_field(const ArrayFiles& part) const {
+    return {.field = {.name = has_target() ? target_ : kMatch,
+                      .role = FieldRole::kTarget,
+                      .shape = {.sizes = {}, .dtype = Dtype::Float}},
+            .arrays =
+                has_target() ? std::vector{&array(part, target_)} : std::vector<const NpyArray*>()};
   }
 
   const ArraysConfig config_;
@@ -417,6 +372,7 @@ class ArraysModule final : public DataModule {
   std::string target_;
   Names inputs_;
   Normalization normalization_;
+  bool embeds_ = false;  // The task is pair-embedding: each input consists of views.
   bool has_classes_ = false;
   bool has_probabilities_ = false;  // Targets are probabilities of the classes.
 };
@@ -425,10 +381,15 @@ class ArraysModule final : public DataModule {
 
 void visit(config::Visitor& visitor, ArraysConfig& config) {
   visitor.field(
-      {.name = "inputs", .help = "arrays that the model reads; empty: all but the target"},
+      {.name = "inputs",
+       .help = "arrays that the model reads; empty: all but the target. With "
+               "data.task=pair-embedding, one whose rows are [views, ...], or one for each view"},
       config.inputs);
-  visitor.field({.name = "target", .help = "array to predict; empty: y, target or label"},
-                config.target);
+  visitor.field(
+      {.name = "target",
+       .help = "array to predict; empty: y, target or label. With data.task=pair-embedding, "
+               "1 or -1 for each pair; none: all pairs match"},
+      config.target);
   visitor.field({.name = "floats", .help = "integer arrays to convert to floating-point"},
                 config.floats);
   visitor.field({.name = "classes", .help = "names of the classes or labels; empty: numbers"},

@@ -32,7 +32,7 @@ struct Signature {
   /// Short texts in a batch are padded to one length. open_data() sets it if the input field has
   /// padding (Field::padding); models treat negative tokens as padding.
   bool padded = false;
-  int64_t views = 1;  ///< Texts per sample, each with its own embedding: 2 for pairs.
+  int64_t views = 1;  ///< Inputs per sample, each with its own embedding: 2 for pairs.
   std::vector<std::string> vocabulary;  ///< Bytes of each token as hexadecimal digits.
   std::string mask_token;  ///< The mask token of a masked language model, encoded in the same way.
   std::string end_token;   ///< The token before and after each text of a causal language model.

@@ -252,6 +252,85 @@ TEST_F(Arrays, TargetsMayBeIgnored) {
   EXPECT_TRUE(contains(data_error([&] { open(); }), "'y' has values from -1 to 1, but classes"));
 }
 
+TEST_F(Arrays, PairsHaveTheirViewsInTheFirstDimension) {
+  config.task = "pair-embedding";
+  add("x", Floats{1, 2, 3, 4, 5, 6, 7, 8}, "2, 2, 2");
+  auto data = open();
+  EXPECT_EQ(data->signature.task, "pair-embedding");
+  EXPECT_EQ(data->signature.kind, "numbers");
+  EXPECT_EQ(data->signature.views, 2);
+  EXPECT_EQ(data->signature.columns, (Names{"x[0]", "x[1]"}));
+  EXPECT_EQ(data->signature.outputs(), 0);
+  EXPECT_EQ(data->train->fields().input().shape.sizes, (std::vector<int64_t>{2, 2}));
+  // Without a target, all pairs match.
+  const Field& match = data->train->fields().target();
+  EXPECT_EQ(match.name, "match");
+  Loader loader(*data->train, {.batch = 2, .shuffle = false}, {});
+  const at::Tensor targets = loader.next()->target();
+  EXPECT_EQ(Floats(targets.const_data_ptr<float>(), targets.const_data_ptr<float>() + 2),
+            (Floats{1, 1}));
+  add("y", std::vector<int64_t>{-1, 1}, "2, 1");
+  data = open();
+  EXPECT_EQ(data->train->fields().target().shape.sizes, std::vector<int64_t>());
+  Loader signs(*data->train, {.batch = 2, .shuffle = false}, {});
+  EXPECT_EQ(signs.next()->target()[0].item<float>(), -1);
+  // The mean and the standard deviation are those of a view.
+  config.mean = {1, 0};
+  config.deviation = {2, 4};
+  data = open();
+  Loader normalized(*data->train, {.batch = 2, .shuffle = false}, {});
+  const at::Tensor input = normalized.next()->input();
+  EXPECT_EQ(Floats(input.const_data_ptr<float>(), input.const_data_ptr<float>() + 8),
+            (Floats{0, 0.5, 1, 1, 2, 1.5, 3, 2}));
+  config.mean = config.deviation = {};
+  add("x", Floats(2 * 2 * 3 * 4), "2, 2, 1, 3, 4");
+  data = open();
+  EXPECT_EQ(data->signature.kind, "images");
+  EXPECT_EQ(data->signature.width, 4);
+  add("x", Floats(2 * 2 * 3 * 4), "2, 2, 3, 4");
+  EXPECT_EQ(open()->signature.context, 3);
+}
+
+TEST_F(Arrays, ViewsMayBeArraysOfTheirOwn) {
+  config.task = "pair-embedding";
+  add("anchor", Floats{1, 2, 3, 4}, "2, 2");
+  add("positive", std::vector<int64_t>{5, 6, 7, 8}, "2, 2");
+  add("negative", Floats{9, 10, 11, 12}, "2, 2");
+  const auto data = open({.inputs = {"anchor", "positive", "negative"}});
+  EXPECT_EQ(data->signature.views, 3);
+  EXPECT_EQ(data->signature.columns, (Names{"views[0]", "views[1]"}));
+  EXPECT_EQ(data->train->fields().input().name, "views");
+  Loader loader(*data->train, {.batch = 1, .shuffle = false}, {});
+  const at::Tensor input = loader.next()->input();
+  EXPECT_EQ(Floats(input.const_data_ptr<float>(), input.const_data_ptr<float>() + 6),
+            (Floats{1, 2, 5, 6, 9, 10}));
+  EXPECT_THROW(open(), UsageError);  // In which order?
+  add("negative", Floats(6), "2, 3");
+  EXPECT_TRUE(contains(data_error([&] {
+                         open({.inputs = {"anchor", "negative"}});
+                       }),
+                       "rows of 'negative' have sizes [3], and those of 'anchor' [2]"));
+}
+
+TEST_F(Arrays, PairsThatDoNotFitAreNamed) {
+  config.task = "pair-embedding";
+  add("x", Floats(4), "2, 2");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "rows of 'x' have sizes [2], but data.task"));
+  add("x", Floats(8), "2, 1, 4");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "rows of 'x' have sizes [1, 4]"));
+  add("x", Floats(8), "2, 2, 2");
+  add("y", Floats{1, 0.5}, "2,");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "row 1 of 'y' is 0.5, but with"));
+  add("y", Floats{1, 1, 1, 1}, "2, 2");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "a pair has one target"));
+  add("y", Floats{1, 1}, "2,");
+  EXPECT_THROW(open({.classes = {"a", "b"}}), UsageError);
+  add("x", Floats(12), "2, 3, 2");
+  EXPECT_THROW(open(), UsageError);
+  EXPECT_THROW(open({.inputs = {"x"}, .target = "y"}), UsageError);
+  EXPECT_EQ(open({.inputs = {"x"}})->train->fields().target().name, "match");
+}
+
 TEST_F(Arrays, MeanAndDeviationOfTheRecipeAreApplied) {
   add("x", Floats{1, 2, 3, 4}, "2, 2");
   add("y", std::vector<int64_t>{0, 1}, "2,");

@@ -9,6 +9,7 @@
 #include "gallop/data/batch_slot.h"
 #include "gallop/data/quality/duplicate_findings.h"
 #include "gallop/data/sampling.h"
+#include "gallop/data/view_names.h"
 
 namespace gallop::data {
 
@@ -83,6 +84,7 @@ DataQuality check_samples(const DataModule& module) {
   }
   if (signature.is_text()) quality.unit = signature.text_samples();
   if (signature.is_numbers()) quality.unit = "rows";
+  if (!signature.is_text() && signature.views > 1) quality.unit = name_of_views(signature.views);
   const auto classes = static_cast<int64_t>(signature.classes.size());
   std::vector<Place> places;
   std::vector<uint64_t> hashes;
