@@ -9,6 +9,7 @@ import random
 import struct
 import tarfile
 import io
+import zipfile
 import zlib
 
 
@@ -230,9 +231,24 @@ def make_pairs(folder, count):
         file.writelines(f"{answer},{i},{question}\n" for i, (question, answer) in enumerate(test))
 
 
+def make_views(folder, count, size=8):
+    """train.npz and test.npz, pairs x [N, 2, size] of the same numbers with different noise."""
+    rng = random.Random(12)
+    for part, rows in (("train", count), ("test", count // 2)):
+        values = []
+        for _ in range(rows):
+            item = [rng.gauss(0, 1) for _ in range(size)]
+            values += [value + rng.gauss(0, 0.1) for _ in range(2) for value in item]
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, 2, {size}), }}"
+        header += " " * (63 - (10 + len(header)) % 64) + "\n"
+        with zipfile.ZipFile(os.path.join(folder, f"{part}.npz"), "w") as file:
+            file.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                          struct.pack(f"<{len(values)}f", *values))
+
+
 MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "links": make_links, "odd": make_odd,
           "text": make_text, "shapes": make_shapes, "table": make_table, "labeled": make_labeled, "tagged": make_tagged,
-          "pairs": make_pairs, "documents": make_documents}
+          "pairs": make_pairs, "views": make_views, "documents": make_documents}
 
 
 def make(parent, words):
