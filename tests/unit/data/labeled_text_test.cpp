@@ -160,7 +160,7 @@ TEST_F(LabeledTextTest, ReportsItsSplits) {
   config.path = folder.name();
   const DataReport report = open()->inspect(1);
   EXPECT_EQ(to_text(report),
-            "part   texts  tokens\n"
+            "split  texts  tokens\n"
             "train      3       6\n"
             "test       1       1\n\n"
             "vocabulary  4 tokens: [unknown character]abc\n\n"

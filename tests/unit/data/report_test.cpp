@@ -93,7 +93,7 @@ TEST(DataReport, ShowsTexts) {
   folder.add("test.txt", "ab");
   const DataReport report = inspect(*read_text({}, {.path = folder.name()}));
   EXPECT_EQ(to_text(report),
-            "part   tokens\ntrain       4\ntest        2\n\nvocabulary  4 tokens: \\nabä\n");
+            "split  tokens\ntrain       4\ntest        2\n\nvocabulary  4 tokens: \\nabä\n");
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["texts"][1]["tokens"], 2);
   EXPECT_EQ(json["vocabulary"].size(), 4u);

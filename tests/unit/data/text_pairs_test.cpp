@@ -129,7 +129,7 @@ TEST_F(TextPairsTest, ReportsItsSplits) {
   TextPairsConfig words;
   words.tokenizer.unit = "words";
   EXPECT_EQ(to_text(open(words)->inspect(1)),
-            "part   pairs  tokens\n"
+            "split  pairs  tokens\n"
             "train      2       5\n"
             "test       1       2\n\n"
             "vocabulary  4 tokens: [unknown word] a b c\n\n"
