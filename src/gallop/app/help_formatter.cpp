@@ -74,7 +74,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 }
 
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
-  const std::string description = option->get_description();
+  const std::string& description = option->get_description();
   std::vector<std::string> facts;
   if (option->get_required()) facts.emplace_back("required");
   const std::string validator = type_name_of(*option).validator;

@@ -115,7 +115,7 @@ class ArraySamples final : public Samples {
     }
   }
 
-  // Of the first dimension of a row or view: channels or features.
+  // Normalizes by the first dimension of a row or view: by channel or feature.
   void normalize(float* values, const std::vector<int64_t>& sizes) const {
     const auto& [mean, deviation] = config_.normalization;
     const size_t count = count_of(sizes);

@@ -357,7 +357,7 @@ class ArraysModule final : public DataModule {
     return field;
   }
 
-  // Of samples without a target, all views match.
+  // Without a target, the views of every sample match.
   ArrayField match_field(const ArrayFiles& part) const {
     return {.field = {.name = has_target() ? target_ : kMatch,
                       .role = FieldRole::kTarget,

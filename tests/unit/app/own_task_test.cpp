@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/rand.h>
@@ -14,6 +16,7 @@
 #include "gallop/app/start_run.h"
 #include "gallop/base/file.h"
 #include "gallop/base/temporary_folder.h"
+#include "gallop/data/tensor_samples.h"
 #include "gallop/gallop.h"
 #include "gallop/train/metrics/calibration.h"
 
@@ -28,7 +31,9 @@ constexpr int64_t kSamples = 64, kInputs = 3;
 
 /// Grades 0, 1 and 2 by the sum of the inputs, as labels "at least 1" and "at least 2".
 std::unique_ptr<data::Samples> graded_samples() {
-  const at::Tensor inputs = at::rand({kSamples, kInputs});
+  // The same numbers in each call, as commands open the data again.
+  const at::Generator generator = at::detail::createCPUGenerator(/*seed_val=*/5);
+  const at::Tensor inputs = at::rand({kSamples, kInputs}, generator);
   const at::Tensor sums = inputs.sum(1, /*keepdim=*/true);
   const at::Tensor targets = at::cat({sums.gt(1.2), sums.gt(1.8)}, 1).to(at::kFloat);
   return std::make_unique<data::TensorSamples>(inputs, targets);
@@ -61,7 +66,10 @@ std::unique_ptr<train::Metric> make_coarse_reliability(const train::MetricTask& 
 
 class OwnTask : public testing::Test {
  protected:
-  ~OwnTask() override { at::set_num_threads(threads_); }
+  ~OwnTask() override {
+    at::set_num_threads(threads_);
+    std::signal(SIGPIPE, SIG_DFL);  // A command ignores it until its process ends.
+  }
 
   void train(const train::Task& task) {
     registries_.tasks.add(task);
@@ -76,8 +84,9 @@ class OwnTask : public testing::Test {
     app::SignalGuard signals(stop, app::SignalGuard::Says::kStopping,
                              app::SignalGuard::Scope::kCall);
     const app::DistributedContext context = app::DistributedContext::join();
-    const app::RunPlace place{.runs = folder_.path().string(), .name = "run", .can_probe = false};
-    app::start_run(registries_, place, recipe.string(), {}, stop, context)
+    const app::RunOptions options{
+        .runs = folder_.path().string(), .name = "run", .can_probe = false};
+    app::start_run(registries_, options, recipe.string(), {}, stop, context)
         ->train(app::ConsoleStyle::kQuiet, signals);
   }
 
@@ -120,7 +129,10 @@ train::Task ordinal_task() {
 std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.ends_with('\r')) line.pop_back();  // Rows of CSV files end with CRLF.
+    lines.push_back(line);
+  }
   return lines;
 }
 
@@ -154,7 +166,8 @@ TEST_F(OwnTask, HasItsOwnReport) {
   const Json report = Json::parse(read_file(folder() / "report" / "report.json"));
   std::vector<std::string> names;
   for (const Json& figure : report["figures"]) names.push_back(figure["name"]);
-  EXPECT_EQ(names, (std::vector<std::string>{"confusion-by-label", "reliability-4"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"confusion-by-label", "reliability-4", "f1-by-class"}));
   EXPECT_EQ(report["figures"][1]["data"]["bins"].size(), 4);
   EXPECT_GT(report["metrics"]["f1"].get<double>(), 0.5);
 }

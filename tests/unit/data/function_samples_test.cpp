@@ -85,7 +85,8 @@ TEST(FunctionSamples, RejectSamplesThatDifferFromTheFirst) {
   const FunctionSamples samples(
       8,
       [](int64_t index, int64_t) {
-        return Sample{.input = at::ones({index == 3 ? 5 : 2}), .target = at::scalar_tensor(index)};
+        return Sample{.input = at::ones({index == 3 ? 5 : 2}),
+                      .target = at::scalar_tensor(index, at::kLong)};
       },
       4);
   std::vector<float> input(5);

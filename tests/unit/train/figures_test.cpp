@@ -309,7 +309,7 @@ TEST(Figures, OfPairsAreRecallsAndSimilarities) {
 TEST(Figures, OfPairsThatDoNotMatchCountAsOthers) {
   const at::Tensor outputs = at::tensor({1., 0., 1., 0., 0., 1., 0., -1.}).view({2, 2, 2});
   const Predictions all{.outputs = outputs, .target = at::tensor({1., -1.})};
-  const auto figures = figures_of(report_metrics_for({.target = Target::kPairs}), all);
+  const auto figures = figures_of(report_metrics_of({.target = Target::kPairs}), all);
   const auto& recall = only<RecallCurve>(figures, "recall-at-k");
   EXPECT_EQ(recall.pairs, 1);
   EXPECT_EQ(recall.recalls, (std::vector<double>{1}));

@@ -99,7 +99,8 @@ TEST(Tasks, LeaveOutReportMetricsForFewerClasses) {
 }
 
 TEST(Tasks, HaveTheDefaultsOfTheirTargets) {
-  for (const Task& task : built_in_tasks().all()) {
+  const TaskTable tasks = built_in_tasks();
+  for (const Task& task : tasks.all()) {
     SCOPED_TRACE(task.name);
     const Task bare{.name = "bare",
                     .summary = "",

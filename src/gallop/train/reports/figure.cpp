@@ -112,7 +112,7 @@ plot::HeatMap heat_map_of(const LabelConfusions::Label& label) {
   return map;
 }
 
-// Of very many labels, shows those with the most errors.
+// Shows the labels with the most errors if there are very many.
 Page page_of(const LabelConfusions& confusions) {
   auto labels = confusions.labels;
   if (labels.size() > kMostDrawnLabels) {
@@ -202,7 +202,7 @@ XyPlot precision_recall_plot(const ThresholdCurve& curve) {
   return plot;
 }
 
-// Of very many curves, shows those with the smallest area.
+// Shows the curves with the smallest area if there are very many.
 Page curves_page(std::vector<ThresholdCurve> curves, XyPlot (*plot_of)(const ThresholdCurve&)) {
   if (curves.size() > kMostDrawnCurves) {
     std::stable_sort(curves.begin(), curves.end(),

@@ -173,7 +173,7 @@ void PipelineStep::backward(const Place& place, PipelinePass pass) {
   const TraceSpan span(SpanKind::kPhase, "backward");
   Live& live = run_.live.at(place);
   const int stage = place.first;
-  std::vector<at::Tensor> gradients;  // Of all outputs, with those that require none.
+  std::vector<at::Tensor> gradients;  // One per output, including those that need none.
   if (pass != PipelinePass::kWeightGradient) {
     gradients = is_last(stage) ? std::vector<at::Tensor>{run_.functions->loss_gradient}
                                : taken(run_.gradients.extract(place).mapped());

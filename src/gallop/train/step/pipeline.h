@@ -66,19 +66,19 @@ class PipelineStep {
   // For micro-batches of one size.
   struct Plan {
     std::vector<int64_t> draws;  // Dropouts before each stage and, behind them, of all.
-    std::vector<std::vector<Layout>> layouts;  // Of the outputs of each stage but the last.
+    std::vector<std::vector<Layout>> layouts;  // Outputs of each stage but the last.
   };
   struct Run {
     const std::vector<NamedTensors>* batches = nullptr;
     const Functions* functions = nullptr;
-    std::vector<const Plan*> plans;    // Of each micro-batch.
+    std::vector<const Plan*> plans;    // One per micro-batch.
     std::vector<int64_t> first_draws;  // Dropouts before each micro-batch.
     std::map<Place, Live> live;
     // By the stage that needs them. Those of tensors that require no gradient are undefined.
     std::map<Place, Message> activations, gradients;
     std::map<Place, std::vector<at::Tensor>> input_gradients;  // To be sent.
     std::map<int, std::deque<std::vector<at::Tensor>>> sends;  // Under way, by rank.
-    // Of each micro-batch, the gradients of tied weights from the first and from the last stage.
+    // Gradients of tied weights from the first and from the last stage, by micro-batch.
     std::map<size_t, Message> of_first, of_last;
     size_t added = 0;  // Micro-batches whose gradients of tied weights have been added up.
   };
@@ -111,7 +111,7 @@ class PipelineStep {
   model::Model& model_;
   const parallel::Pipeline& pipeline_;
   parallel::PipelineSchedule schedule_;
-  std::vector<parallel::PipelineInstruction> program_;  // Of this rank.
+  std::vector<parallel::PipelineInstruction> program_;  // That of this rank.
   std::map<std::vector<int64_t>, Plan> plans_;          // By the sizes of a micro-batch.
   std::vector<at::Tensor> tied_;  // Weights that the first and the last stage read.
   Run run_;
