@@ -59,9 +59,9 @@ ForwardBackward::~ForwardBackward() = default;
 BatchSums ForwardBackward::run(const StepInputs& inputs, const BatchCounts& counts,
                                bool count_correct) {
   optim::drop_gradients(parameters_);
-  Partial sums = pipeline_ ? run_pipeline(inputs, counts, count_correct)
-                           : run_micro_batches(inputs, counts, count_correct);
-  if (sharing_.is_shared()) return sums_over_processes(std::move(sums), inputs);
+  const Partial sums = pipeline_ ? run_pipeline(inputs, counts, count_correct)
+                                 : run_micro_batches(inputs, counts, count_correct);
+  if (sharing_.is_shared()) return sums_over_processes(sums, inputs);
   return {.loss = sums.losses.front(), .correct = sums.correct, .statistics = sums.statistics};
 }
 
@@ -190,7 +190,7 @@ void ForwardBackward::begin_gradient_sync(bool is_first, bool is_last) {
 }
 
 // The last all-reduce of a pass also shows whether all processes have completed it.
-BatchSums ForwardBackward::sums_over_processes(Partial sums, const StepInputs& inputs) {
+BatchSums ForwardBackward::sums_over_processes(const Partial& sums, const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   sharing_.strategy().finish_gradient_sync();
   const at::Tensor zero = at::zeros({1}, inputs.shared.options());

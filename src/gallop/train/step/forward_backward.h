@@ -64,7 +64,7 @@ class ForwardBackward {
   void backward(const at::Tensor& loss_sum, const StepInputs& inputs);
   at::Tensor loss_gradient(const StepInputs& inputs) const;
   void begin_gradient_sync(bool is_first, bool is_last);
-  BatchSums sums_over_processes(Partial sums, const StepInputs& inputs);
+  BatchSums sums_over_processes(const Partial& sums, const StepInputs& inputs);
   std::function<void(const std::function<void()>& pass)> in_format() const;
 
   model::Model& model_;

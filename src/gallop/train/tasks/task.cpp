@@ -31,11 +31,13 @@ const Task& TaskTable::find(const std::string& name) const {
                                join_names(names, "and")));
 }
 
-TaskTable built_in_tasks() {
-  using Target = MetricTask::Target;
-  using Form = Prediction::Form;
-  using Images = Report::Images;
-  TaskTable tasks;
+namespace {
+
+using Target = MetricTask::Target;
+using Form = Prediction::Form;
+using Images = Report::Images;
+
+void add_tasks(TaskTable& tasks) {
   tasks
       .add({.name = "classification",
             .summary = "one class for each sample",
@@ -79,7 +81,11 @@ TaskTable built_in_tasks() {
             .per_element = true,
             .prediction = {Form::kClassPerElement},
             .report = {.metrics = {kConfusionMatrix, kReliabilityDiagram},
-                       .images = Images::kMasks}})
+                       .images = Images::kMasks}});
+}
+
+void add_text_tasks(TaskTable& tasks) {
+  tasks
       .add({.name = "causal-lm",
             .summary = "the next token at each position of a text",
             .target = Target::kTokens,
@@ -113,13 +119,21 @@ TaskTable built_in_tasks() {
             .prediction = {Form::kClassPerElement},
             .report = {.metrics = {kConfusionMatrix, kReliabilityDiagram}}})
       .add({.name = "pair-embedding",
-            .summary = "embeddings that match the two texts of a pair",
+            .summary = "embeddings that match in a pair of texts or samples",
             .target = Target::kPairs,
             .loss = "info-nce",
             .metric = "loss",
             .metrics = {"recall-at-k"},
             .prediction = {Form::kEmbeddings},
             .report = {.metrics = {kPairRetrieval}}});
+}
+
+}  // namespace
+
+TaskTable built_in_tasks() {
+  TaskTable tasks;
+  add_tasks(tasks);
+  add_text_tasks(tasks);
   return tasks;
 }
 
