@@ -247,6 +247,8 @@ TEST(Metrics, RankPartnersOfABatchByTheirCosine) {
   const auto one_by_one = {part_of(all, 2, 3), part_of(all, 0, 1), part_of(all, 1, 2)};
   EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", one_by_one), 1.0 / 3);
   EXPECT_DOUBLE_EQ(*value_of("mean-average-precision", one_by_one), (1 + 0.5 + 0.5) / 3);
+  // A batch of which all samples are broken is empty.
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(all, 0, 0), all}), 1.0 / 3);
   // Embeddings that are all the same find nothing.
   const std::vector<Predictions> same = {{at::ones({4, 2, 3}), at::ones({4})}};
   EXPECT_EQ(*value_of("recall-at-k k=3", same), 0);

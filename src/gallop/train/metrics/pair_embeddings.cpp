@@ -66,10 +66,11 @@ void PairEmbeddings::add(const Predictions& batch) {
   size_ = outputs.size(2);
   const auto* const data = rows.const_data_ptr<float>();
   rows_.insert(rows_.end(), data, data + rows.numel());
-  const at::Tensor others = batch.target.detach().cpu().lt(0).reshape({outputs.size(0), -1});
-  for (int64_t i = 0; i < others.size(0); ++i) {
-    matches_.push_back(others[i].any().item<bool>() ? 0 : 1);
-  }
+  // A batch may be empty, which reshape() could not divide into rows.
+  const at::Tensor is_other = batch.target.detach().cpu().lt(0).unsqueeze(1).flatten(1);
+  const at::Tensor matches = is_other.any(1).logical_not();
+  const auto* const match = matches.const_data_ptr<bool>();
+  matches_.insert(matches_.end(), match, match + matches.numel());
 }
 
 void PairEmbeddings::merge(const MetricState& other) {
