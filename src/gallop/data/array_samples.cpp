@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <type_traits>
 
 #include <c10/util/Half.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -101,8 +100,7 @@ class ArraySamples final : public Samples {
     return list;
   }
   static size_t count_of(const std::vector<int64_t>& sizes) {
-    return static_cast<size_t>(
-        std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()));
+    return static_cast<size_t>(c10::multiply_integers(sizes));
   }
 
   template <typename To>

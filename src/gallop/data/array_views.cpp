@@ -1,5 +1,6 @@
 #include "gallop/data/array_views.h"
 
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,9 +45,7 @@ ArrayViews views_of(const std::string& file, const NamedArrays& inputs) {
 }
 
 void check_pair_targets(const std::string& file, const std::string& name, const NpyArray& target) {
-  int64_t each = 1;
-  for (const int64_t size : target.row_sizes()) each *= size;
-  if (each != 1) {
+  if (c10::multiply_integers(target.row_sizes()) != 1) {
     throw DataError(
         fmt::format("{}: rows of '{}' have sizes {}, but a pair has one target, 1 or -1",
                     printable(file), printable(name), text_of(target.row_sizes())));

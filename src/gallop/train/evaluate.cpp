@@ -173,7 +173,7 @@ class EnsembleOutputs {
   void add(const at::Tensor& outputs) {
     const at::Tensor one = outputs.to(at::kFloat);
     if (task_.has_numbers()) {
-      sum_ = sum_.defined() ? sum_.add(one) : one;
+      sum_ = sum_of(sum_, one);
     } else if (task_.has_classes()) {
       add_log(at::log_softmax(one, class_dimension(one)), sum_);
     } else {

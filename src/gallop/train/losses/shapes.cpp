@@ -100,6 +100,10 @@ at::Tensor count_samples(const NamedTensors& batch) {
   return weights.to(at::kDouble).sum();
 }
 
+at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
+  return sum.defined() ? sum.add(more) : more;
+}
+
 at::Tensor widened(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
 }

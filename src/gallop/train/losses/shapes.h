@@ -34,6 +34,9 @@ at::Tensor weighted_total(const at::Tensor& values, const at::Tensor& weights);
 /// The count of a loss of whole samples: their number, or the sum of their weights.
 at::Tensor count_samples(const NamedTensors& batch);
 
+/// `more` added to a sum that is undefined at first.
+at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more);
+
 /// Unchanged if it is fp64, else converted to fp32.
 at::Tensor widened(const at::Tensor& tensor);
 /// Outputs with the sizes of the targets and a last dimension of `count`. Throws UsageError if a

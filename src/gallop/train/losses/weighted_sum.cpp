@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/train/losses/shapes.h"
 
 namespace gallop::train {
 
@@ -27,7 +28,7 @@ class WeightedSum final : public Loss {
     for (const auto& [weight, loss] : members_) {
       const auto [sum, count] = (*loss)(output, batch);
       const at::Tensor term = sum.div(count.to(sum.scalar_type())).mul(weight);
-      mean = mean.defined() ? mean.add(term) : term;
+      mean = sum_of(mean, term);
     }
     return mean.mul(count(batch).to(mean.scalar_type()));
   }

@@ -99,7 +99,7 @@ Losses BatchLoss::operator()(model::Output output, const NamedTensors& batch,
     if (of_term.correct.defined()) losses.correct = of_term.correct;
     const at::Tensor sum =
         counts_on_device_ ? divided(of_term.sum, counts.factors, i) : of_term.sum;
-    losses.sum = losses.sum.defined() ? losses.sum.add(sum) : sum;
+    losses.sum = sum_of(losses.sum, sum);
   }
   if (config_.distill) {
     const at::Tensor sum = distillation_of(output, batch);

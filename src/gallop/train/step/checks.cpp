@@ -7,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
+#include "gallop/train/step/sharing.h"
 
 namespace gallop::train {
 
@@ -97,11 +98,9 @@ void check_loss(const StepConfig& config) {
         "schedules.label_smoothing is an option of the loss cross-entropy; omit it, or use "
         "train.loss=cross-entropy");
   }
-  const bool is_shared =
-      config.strategy != nullptr &&
-      (config.strategy->data_parallel_group().size() > 1 || config.strategy->batch_slices() > 0);
-  const bool is_in_slices = config.strategy != nullptr && config.strategy->batch_slices() > 0;
-  const bool is_divided = traits.needs_whole_batch ? is_shared : is_in_slices;
+  const StepSharing sharing(config.strategy);
+  const bool is_in_slices = sharing.batch_slices() > 0;
+  const bool is_divided = is_in_slices || (traits.needs_whole_batch && sharing.divides_batch());
   if ((traits.needs_whole_batch || traits.compares_samples) &&
       (config.gradient_accumulation > 1 || is_divided)) {
     throw UsageError(fmt::format(

@@ -11,15 +11,12 @@
 #include "gallop/base/trace.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/train/losses/shapes.h"
 #include "gallop/train/step/pipeline.h"
 
 namespace gallop::train {
 
 namespace {
-
-at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
-  return sum.defined() ? sum.add(more) : more;
-}
 
 // Gradient hooks start all-reduces, which only this thread may do. Otherwise autograd would use one
 // thread per GPU.
@@ -74,7 +71,7 @@ ForwardBackward::Partial ForwardBackward::run_micro_batches(const StepInputs& in
         .share = inputs.value_of(ScheduledParameter::kDropout, config_)};
   };
   auto draws = place_of(0);
-  const std::vector<MicroBatch> micro_batches = micro_batches_.of(inputs.rows());
+  const std::vector<MicroBatch> micro_batches = micro_batches_.of(rows_of(inputs.batch));
   const bool is_sliced = sharing_.batch_slices() > 0;
   const bool sums_each = sharing_.sums_each_micro_batch();
   Partial sums{.losses = std::vector<at::Tensor>(sharing_.losses())};
@@ -208,7 +205,7 @@ BatchSums ForwardBackward::sums_over_processes(const Partial& sums, const StepIn
 }
 
 bool ForwardBackward::plan_pipeline(const NamedTensors& batch) {
-  return pipeline_->plan_stages(micro_batches_.slices_of(batch), in_format());
+  return pipeline_ && pipeline_->plan_stages(micro_batches_.slices_of(batch), in_format());
 }
 
 std::function<void(const std::function<void()>& pass)> ForwardBackward::in_format() const {

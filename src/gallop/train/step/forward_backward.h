@@ -39,11 +39,9 @@ class ForwardBackward {
   /// Leaves the gradients of the whole batch in the parameters, or in what the strategy updates.
   BatchSums run(const StepInputs& inputs, const BatchCounts& counts, bool count_correct);
 
-  /// Whether each process has some of the model's layers, through which micro-batches pass.
-  bool is_in_pipeline() const { return pipeline_ != nullptr; }
-  /// Plans the stages for the sizes of the batch. Not within the step, of which a dry run may
-  /// record nothing but the step itself. Returns whether buffers may have changed and LibTorch's
-  /// generator been used; see PipelineStep::plan_stages().
+  /// In a pipeline, plans the stages for the sizes of the batch. Not within the step, of which a
+  /// dry run may record nothing but the step itself. Returns whether buffers may have changed and
+  /// LibTorch's generator been used; see PipelineStep::plan_stages().
   bool plan_pipeline(const NamedTensors& batch);
 
  private:

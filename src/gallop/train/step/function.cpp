@@ -9,6 +9,7 @@
 
 #include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/parallel/collectives_group.h"
+#include "gallop/train/losses/shapes.h"
 #include "gallop/train/losses/shared_rows.h"
 #include "gallop/train/step/sam.h"
 
@@ -25,7 +26,7 @@ StepFunction::StepFunction(model::Model& model, optim::Optimizer& optimizer,
       micro_batches_(config, sharing),
       update_(parameters_, optimizer, config, sharing),
       passes_(model, config, sharing, micro_batches_, loss_, update_.loss_scale()) {
-  if (config.loss->traits().compares_samples && sharing.divides_batch()) {
+  if (micro_batches_.gathers_rows()) {
     rows_group_ =
         std::make_unique<parallel::CollectivesGroup>(sharing.strategy().data_parallel_group());
   }
@@ -84,7 +85,7 @@ BatchCounts StepFunction::count_targets(const StepInputs& inputs) const {
   if (slices > 0) {
     const auto nothing = at::zeros({loss_.counts()}, inputs.shared.options());
     std::vector<at::Tensor> of_slices(static_cast<size_t>(slices), nothing);
-    for (const MicroBatch& micro_batch : micro_batches_.of(inputs.rows())) {
+    for (const MicroBatch& micro_batch : micro_batches_.of(rows_of(inputs.batch))) {
       if (micro_batch.is_empty()) continue;
       of_slices[static_cast<size_t>(micro_batch.slice)] =
           loss_.count(slice_rows(inputs.batch, micro_batch.begin, micro_batch.end));
@@ -136,9 +137,10 @@ void StepFunction::update_statistics(const BatchSums& sums, const StepInputs& in
 // The offsets of batch slices, and the rows that processes gather, follow from the whole batch's
 // rows, and gradients may be summed over all processes or not.
 int64_t StepFunction::mode(bool count_correct) const {
-  const int64_t gradients = sharing_.batch_slices() > 0 || rows_group_ ? micro_batches_.whole_rows()
-                            : sharing_.local_replicas() != nullptr     ? 1
-                                                                       : 0;
+  const int64_t gradients = sharing_.batch_slices() > 0 || micro_batches_.gathers_rows()
+                                ? micro_batches_.whole_rows()
+                            : sharing_.local_replicas() != nullptr ? 1
+                                                                   : 0;
   return 2 * gradients + (count_correct ? 1 : 0);
 }
 

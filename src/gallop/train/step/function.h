@@ -40,8 +40,6 @@ class StepFunction {
   MicroBatches& micro_batches() { return micro_batches_; }
   const MicroBatches& micro_batches() const { return micro_batches_; }
   ForwardBackward& passes() { return passes_; }
-  /// Whether the loss compares the samples of all processes.
-  bool gathers_rows() const { return rows_group_ != nullptr; }
   /// What the function depends on besides its inputs and their sizes.
   int64_t mode(bool count_correct) const;
 

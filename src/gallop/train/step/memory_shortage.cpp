@@ -69,7 +69,7 @@ std::vector<parallel::PendingCollective> ShortageExchange::calls_left(
     throw DeviceError(fmt::format("rank {}, step {}: out of memory{}. {}",
                                   sharing_.strategy().collectives().rank(), step + 1, what, why));
   };
-  if (function_.gathers_rows()) {
+  if (function_.micro_batches().gathers_rows()) {
     refuse(
         "; train.loss compares all samples of a batch, which is not computed in parts: try a "
         "smaller data.batch_size, train.activation_checkpointing.every=1, or train.precision=bf16");

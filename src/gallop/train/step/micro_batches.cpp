@@ -7,7 +7,9 @@
 namespace gallop::train {
 
 MicroBatches::MicroBatches(const StepConfig& config, const StepSharing& sharing)
-    : config_(config), sharing_(sharing) {}
+    : config_(config),
+      sharing_(sharing),
+      gathers_rows_(config.loss->traits().compares_samples && sharing.divides_batch()) {}
 
 std::vector<MicroBatch> MicroBatches::of(int64_t rows) const {
   std::vector<MicroBatch> all;
@@ -23,9 +25,8 @@ std::vector<MicroBatch> MicroBatches::of(int64_t rows) const {
     return all;
   }
   // All processes must run layers with collectives, or sum gradients, the same number of times.
-  const bool gathers_rows = config_.loss->traits().compares_samples && sharing_.divides_batch();
   const bool is_same_everywhere =
-      sharing_.computes_empty_micro_batches() || gathers_rows || sharing_.sums_each_micro_batch();
+      sharing_.computes_empty_micro_batches() || gathers_rows_ || sharing_.sums_each_micro_batch();
   const int64_t count = is_same_everywhere ? most() : std::min(most(), rows);
   for (int64_t i = 0; i < count; ++i) {
     all.push_back({rows * i / count, rows * (i + 1) / count});

@@ -24,6 +24,9 @@ class MicroBatches {
   /// Both must outlive this.
   MicroBatches(const StepConfig& config, const StepSharing& sharing);
 
+  /// Whether the loss compares the samples of all processes, which gather them.
+  bool gathers_rows() const { return gathers_rows_; }
+
   /// Rows of the whole batch of the current step, in all processes.
   int64_t whole_rows() const { return whole_rows_; }
   void set_whole_rows(int64_t rows) { whole_rows_ = rows; }
@@ -43,6 +46,7 @@ class MicroBatches {
  private:
   const StepConfig& config_;
   const StepSharing& sharing_;
+  bool gathers_rows_;
   int64_t whole_rows_ = 0;
   int64_t splits_ = 1;
 };

@@ -8,6 +8,7 @@
 #include "gallop/optim/gradients.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/determinism.h"
+#include "gallop/train/losses/shapes.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/step/seed.h"
 
@@ -46,7 +47,7 @@ std::vector<at::Tensor> StepRunner::run(const StepInputs& inputs, bool count_cor
     std::optional<std::string> full;
     try {
       full = run_in_memory([&] {
-        if (plan_pipeline(inputs.batch)) {
+        if (parts_.function.passes().plan_pipeline(inputs.batch)) {
           snapshot_.restore();
           seed();
         }
@@ -60,7 +61,7 @@ std::vector<at::Tensor> StepRunner::run(const StepInputs& inputs, bool count_cor
     }
     if (!full && !is_missing) return results;
     require_unchanged(full.value_or("another process has none"), step);
-    const bool is_one_sample = parts_.function.micro_batches().most() >= inputs.rows();
+    const bool is_one_sample = parts_.function.micro_batches().most() >= rows_of(inputs.batch);
     MemoryShortage shortage{.why = full.value_or(""), .of_one_sample = is_one_sample};
     if (scope) {
       shortage = ShortageExchange(parts_.config, parts_.sharing, parts_.function)
@@ -79,15 +80,9 @@ std::vector<at::Tensor> StepRunner::compute(const StepInputs& inputs, bool count
   return outputs.pack();
 }
 
-bool StepRunner::plan_pipeline(const NamedTensors& batch) {
-  return parts_.function.passes().is_in_pipeline() && parts_.function.passes().plan_pipeline(batch);
-}
-
 void StepRunner::plan(const NamedTensors& batch) {
-  if (!parts_.function.passes().is_in_pipeline()) return;
   snapshot_.capture();
-  plan_pipeline(batch);
-  snapshot_.restore();
+  if (parts_.function.passes().plan_pipeline(batch)) snapshot_.restore();
 }
 
 // Throws if the update has begun, as it cannot be undone.

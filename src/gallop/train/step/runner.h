@@ -51,7 +51,6 @@ class StepRunner {
   void plan(const NamedTensors& batch);
 
  private:
-  bool plan_pipeline(const NamedTensors& batch);
   void require_unchanged(const std::string& why, int64_t step) const;
   void split(const MemoryShortage& shortage, int64_t step);
 

@@ -40,7 +40,7 @@ class StepSharing {
   /// What synchronizes replicas, if this step's gradients are those of this process alone;
   /// otherwise null.
   const parallel::ModelAverager* local_replicas() const;
-  /// Whether a loss that compares the samples of a batch must gather them from other processes.
+  /// Whether other processes have parts of each batch.
   bool divides_batch() const;
 
  private:

@@ -24,7 +24,6 @@ struct StepInputs {
   /// [batch slices or 1, 2], and this process's summands of SharedSum, from kTargets on.
   at::Tensor own_seed_and_step{}, shared{};
 
-  int64_t rows() const { return batch.front().tensor.size(0); }
   /// The value of a scheduled parameter; undefined if it is not scheduled.
   at::Tensor value_of(ScheduledParameter parameter, const StepConfig& config) const;
   /// Seed and step of dropout in a batch slice of this process.
