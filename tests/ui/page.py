@@ -1622,7 +1622,7 @@ def what_could_not_be_loaded_comes_with_the_server(browser, api, server, program
         other = Browser(first.address)
         try:
             other.open("#/run?name=first")
-            other.until("its page", lambda: other.text("h1"), "first")
+            other.until("its views", lambda: other.all("[data-view=recipe]"))
             for view, selector in (*views.items(), ("compare", ".side-runs a")):
                 first.stop()
                 other.until("a quiet word", lambda: other.one("#banner").is_displayed())
