@@ -90,8 +90,11 @@ ExitCode report_error(const std::exception& error) {
     code = ours->code();
   } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     text = "out of memory";
-  } else if (dynamic_cast<const std::system_error*>(&error) != nullptr) {
+  } else if (const auto* const system = dynamic_cast<const std::system_error*>(&error)) {
     text = error.what();
+    if (system->code() == std::errc::resource_unavailable_try_again) {
+      text = "cannot start a thread; raise the limits of memory and processes (ulimit -v, -u)";
+    }
   } else {
     text = fmt::format("this is a bug in Gallop, please report it: {}", error.what());
     code = ExitCode::kInternal;

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <climits>
@@ -23,6 +24,9 @@ void retain_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, INT_MAX);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_TOP_PAD, 64 << 20);
+  // Under a limit on the address space, threads need what the heap does not.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return;
   // Extends the heap once, so that the address range can be advised before it is used.
   void* block = std::malloc(kReserveBytes);
   if (block == nullptr) return;

@@ -1,6 +1,7 @@
 #include "gallop/train/checkpoint_writer.h"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -65,7 +66,7 @@ void CheckpointWriter::start_job() {
     return;
   }
   is_done_ = false;
-  thread_ = std::thread([this] {
+  const auto work = [this] {
     const ProgressScope scope([this] { moves_ += 1; });
     try {
       write(job_);
@@ -73,7 +74,12 @@ void CheckpointWriter::start_job() {
       failure_ = std::current_exception();
     }
     is_done_ = true;
-  });
+  };
+  try {
+    thread_ = std::thread(work);
+  } catch (const std::system_error&) {
+    work();  // Steps may have left no memory for the stack of a thread.
+  }
 }
 
 std::optional<CheckpointInfo> CheckpointWriter::poll() {

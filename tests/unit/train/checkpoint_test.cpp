@@ -1,5 +1,6 @@
 #include "gallop/train/checkpoint.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -8,6 +9,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <system_error>
 #include <thread>
 
 #include <ATen/ops/equal.h>
@@ -425,6 +427,26 @@ TEST_F(Checkpoints, TellOnceWhyTheyCouldNotBeWritten) {
             std::string::npos);
   EXPECT_FALSE(writer.wait());
   EXPECT_EQ(store_.newest()->step, 1);
+}
+
+// The address space may be too full for the stack of a thread.
+TEST_F(Checkpoints, AreWrittenByTheCallerWhereNoThreadCanStart) {
+  pthread_attr_t attributes, original;
+  ASSERT_EQ(pthread_getattr_default_np(&original), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, size_t{1} << 50), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&attributes), 0);
+  EXPECT_THROW(std::thread([] {}), std::system_error);
+  const CheckpointDraft draft = store_.draft_of(state_with(1), 1);
+  store_.begin(draft);
+  CheckpointWriter writer(store_, {});
+  writer.start(draft, state_with(1), false);
+  EXPECT_EQ(store_.newest()->step, 1);
+  EXPECT_EQ(writer.poll()->step, 1);
+  EXPECT_FALSE(writer.wait()) << "reported once";
+  ASSERT_EQ(pthread_setattr_default_np(&original), 0);
+  pthread_attr_destroy(&attributes);
+  pthread_attr_destroy(&original);
 }
 
 // A concurrent step has taken all memory for a while.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/heap.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/determinism.h"
@@ -69,6 +70,7 @@ std::vector<at::Tensor> StepRunner::run(const StepInputs& inputs, bool count_cor
     }
     snapshot_.restore();
     optim::drop_gradients(parts_.function.parameters());
+    return_freed_memory();  // Threads that start later need address space for their stacks.
     split(shortage, step);
     seed();
   }
