@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares all losses with PyTorch and all metrics with scikit-learn, on newly drawn numbers.
+"""Compares all losses with PyTorch and all metrics with scikit-learn and RapidFuzz, on newly drawn numbers.
 
     losses_and_metrics.py TEST_TRAIN [--python PYTHON]
 
 TEST_TRAIN is the unit-test program; its tests of the stored results run on results that PYTHON computes now. PYTHON is
-a Python with torch, safetensors and scikit-learn (default: GALLOP_TEST_PYTHON); without them the test is skipped.
+a Python with torch, safetensors, scikit-learn and RapidFuzz (default: GALLOP_TEST_PYTHON); without them the test is skipped.
 """
 
 import os
@@ -19,8 +19,8 @@ TESTS = "Losses.HaveThePyTorch*:Losses.AreTheSameForAnyPartition*:Metrics.EqualS
 
 
 def main():
-    program, python = program_and_python(__doc__, "import safetensors, sklearn, torch",
-                                         "torch, safetensors or scikit-learn")
+    program, python = program_and_python(__doc__, "import rapidfuzz, safetensors, sklearn, torch",
+                                         "torch, safetensors, scikit-learn or RapidFuzz")
     fixtures = os.path.join(ROOT, "fixtures")
     with tempfile.TemporaryDirectory() as folder:
         for name in os.listdir(fixtures):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Creates tests/fixtures/metrics.json: metrics of predictions by scikit-learn.
+"""Creates tests/fixtures/metrics.json: metrics of predictions by scikit-learn, and edit distances by RapidFuzz.
 
-    python3 -m venv /tmp/venv && /tmp/venv/bin/pip install scikit-learn
+    python3 -m venv /tmp/venv && /tmp/venv/bin/pip install scikit-learn rapidfuzz
     /tmp/venv/bin/python tests/parity/make_metrics.py tests/fixtures/metrics.json [SEED]
 
 SEED draws the predictions (default: 7, with which the stored file is made).
@@ -19,6 +19,7 @@ import sys
 import warnings
 
 import numpy
+import rapidfuzz
 import sklearn
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
@@ -229,6 +230,20 @@ def numbers_case(name, outputs, target, scale):
             "values": values, "figures": figures}
 
 
+def sequences_case(name, predicted, target):
+    """Lists of sequences of classes."""
+    def padded(sequences, length):
+        return numpy.array([list(one) + [IGNORED] * (length - len(one)) for one in sequences]).reshape(-1, length)
+
+    distances = [rapidfuzz.distance.Levenshtein.distance(*pair) for pair in zip(predicted, target, strict=True)]
+    length = sum(map(len, target))
+    values = {"label-error-rate": sum(distances) / length if length else None,
+              "exact-match": distances.count(0) / len(distances)}
+    # Targets and predictions are padded to different lengths.
+    return {"name": name, "target_kind": "sequences", "classes": 6, "scale": 1, "outputs": padded(predicted, 14),
+            "target": padded(target, 9), "values": values, "figures": {}}
+
+
 def cases():
     random = numpy.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else 7)
 
@@ -289,6 +304,15 @@ def cases():
     yield numbers_case("one number alone", logits(12), numpy.full(12, 33), 64)
     yield numbers_case("one number alone, exactly", numpy.full(9, 33), numpy.full(9, 33), 64)
     yield numbers_case("a single number", logits(1), logits(1), 64)
+
+    target = [random.integers(1, 6, length).tolist() for length in random.integers(0, 10, 60)]
+    predicted = []
+    for one in target:
+        # Half of the classes stay, the others are left out, replaced or repeated.
+        edits = [([k], [k], [k], [], [int(random.integers(1, 6))], [k, k])[random.integers(0, 6)] for k in one]
+        predicted.append(sum(edits, [])[:14])
+    yield sequences_case("sequences", predicted, target)
+    yield sequences_case("sequences without targets", [[], [3]], [[], []])
 
 
 def main():

@@ -231,6 +231,27 @@ def make_pairs(folder, count):
         file.writelines(f"{answer},{i},{question}\n" for i, (question, answer) in enumerate(test))
 
 
+def write_npz(path, **arrays):
+    """Writes arrays, each a pair of sizes and values: ints become int64, others float32."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, (sizes, values) in arrays.items():
+            kind, code = ("<i8", "q") if isinstance(values[0], int) else ("<f4", "f")
+            header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(sizes)}, }}"
+            header += " " * (63 - (10 + len(header)) % 64) + "\n"
+            file.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                          struct.pack(f"<{len(values)}{code}", *values))
+
+
+def make_lines(folder, count, width=16):
+    """train.npz and test.npz, images x [N, 1, 8, width] of noise and up to three classes y [N, 3] of each."""
+    rng = random.Random(13)
+    for part, rows in (("train", count), ("test", count // 2)):
+        texts = [[rng.randrange(1, 4) for _ in range(rng.randrange(4))] for _ in range(rows)]
+        write_npz(os.path.join(folder, f"{part}.npz"),
+                  x=((rows, 1, 8, width), [rng.gauss(0, 1) for _ in range(rows * 8 * width)]),
+                  y=((rows, 3), [k for text in texts for k in text + [-100] * (3 - len(text))]))
+
+
 def make_views(folder, count, size=8):
     """train.npz and test.npz, pairs x [N, 2, size] of the same numbers with different noise."""
     rng = random.Random(12)
@@ -239,16 +260,12 @@ def make_views(folder, count, size=8):
         for _ in range(rows):
             item = [rng.gauss(0, 1) for _ in range(size)]
             values += [value + rng.gauss(0, 0.1) for _ in range(2) for value in item]
-        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, 2, {size}), }}"
-        header += " " * (63 - (10 + len(header)) % 64) + "\n"
-        with zipfile.ZipFile(os.path.join(folder, f"{part}.npz"), "w") as file:
-            file.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
-                          struct.pack(f"<{len(values)}f", *values))
+        write_npz(os.path.join(folder, f"{part}.npz"), x=((rows, 2, size), values))
 
 
 MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "links": make_links, "odd": make_odd,
           "text": make_text, "shapes": make_shapes, "table": make_table, "labeled": make_labeled, "tagged": make_tagged,
-          "pairs": make_pairs, "views": make_views, "documents": make_documents}
+          "pairs": make_pairs, "views": make_views, "lines": make_lines, "documents": make_documents}
 
 
 def make(parent, words):

@@ -15,6 +15,7 @@
 #include "gallop/data/part.h"
 #include "gallop/data/table.h"
 #include "gallop/precision/precision.h"
+#include "gallop/train/losses/shapes.h"
 
 namespace gallop::app {
 
@@ -88,7 +89,12 @@ ExitCode predict_all(TrainedModel& run, const PredictRequest& request,
       const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
       NamedTensors fields = batch->by_role();
       if (is_single_view) fields.front().tensor = fields.front().tensor.unsqueeze(1);
-      printer.print(name, run.model->forward(fields)[0].to(at::kFloat));
+      at::Tensor outputs = run.model->forward(fields)[0].to(at::kFloat);
+      if (const at::Tensor lengths = train::optional_field(fields, "input_lengths");
+          run.task().has_sequences() && lengths.defined()) {
+        outputs = outputs.narrow(0, 0, std::min(lengths.item<int64_t>(), outputs.size(0)));
+      }
+      printer.print(name, outputs);
     } catch (const DataError& error) {
       printer.print_broken(name, error.what());
       result = ExitCode::kData;

@@ -8,6 +8,7 @@
 #include <ATen/ops/max.h>
 #include <ATen/ops/softmax.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/json_line.h"
@@ -17,6 +18,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/data/png_writer.h"
+#include "gallop/train/losses/ctc.h"
 
 namespace gallop::app {
 
@@ -59,6 +61,7 @@ void PredictionPrinter::print(const std::string& name, const at::Tensor& outputs
     case Form::kLabels: return print_labels(name, shown.sigmoid());
     case Form::kNumbers: return print_numbers(name, shown);
     case Form::kClassPerElement: return print_mask(name, shown.argmax(0));
+    case Form::kSequence: return print_sequence(name, shown);
     case Form::kEmbeddings: return print_embeddings(name, shown);
     case Form::kNextToken:
     case Form::kMaskedTokens: break;
@@ -90,6 +93,25 @@ void PredictionPrinter::print_tags(const std::string& name, const std::vector<st
     }
   }
   if (request_.json) fmt::print("{}\n", json_line(object));
+}
+
+// Prints names of one character as a text.
+void PredictionPrinter::print_sequence(const std::string& name, const at::Tensor& logits) const {
+  const at::Tensor decoded = train::greedy_decode(logits.unsqueeze(0), inputs_.blank).squeeze(0);
+  std::vector<std::string> classes;
+  for (int64_t i = 0; i < decoded.size(0); ++i) {
+    const auto index = decoded[i].item<int64_t>();
+    if (index == data::kIgnoredTarget) break;
+    classes.push_back(inputs_.classes[static_cast<size_t>(index)]);
+  }
+  if (request_.json) {
+    fmt::print("{}\n", json_line(nlohmann::ordered_json{{"file", name}, {"classes", classes}}));
+    return;
+  }
+  const bool is_text = std::all_of(classes.begin(), classes.end(),
+                                   [](const std::string& one) { return one.size() == 1; });
+  fmt::print("{}  {}\n", printable(name),
+             printable(fmt::format("{}", fmt::join(classes, is_text ? "" : " "))));
 }
 
 void PredictionPrinter::print_embeddings(const std::string& name,

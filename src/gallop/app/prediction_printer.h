@@ -43,6 +43,7 @@ class PredictionPrinter {
   void print_tags(const std::string& name, const std::vector<std::string>& tokens,
                   const at::Tensor& logits) const;
   // `embeddings` [views, D].
+  void print_sequence(const std::string& name, const at::Tensor& logits) const;
   void print_embeddings(const std::string& name, const at::Tensor& embeddings) const;
   void print_mask(const std::string& name, const at::Tensor& classes) const;
   std::string write_mask(const std::string& name, const at::Tensor& classes) const;

@@ -284,6 +284,10 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
     };
   }
   if (signature.views > 1) context.output_sizes = {signature.views, 0};
+  if (task.has_sequences()) {
+    context.output_sizes = {0, signature.outputs()};
+    context.blank = signature.blank;
+  }
   // One prediction per target: logits of images have the class dimension first, as in PyTorch.
   // Class probabilities have that dimension.
   if (task.has_classes() && !c10::isFloatingType(target.dtype)) {

@@ -30,6 +30,7 @@ model::Task model_task(const data::Signature& signature, const train::TaskTable&
                     .vocabulary = static_cast<int64_t>(signature.vocabulary.size()),
                     .features = static_cast<int64_t>(signature.columns.size()),
                     .per_element = task.per_element,
+                    .sequences = task.has_sequences(),
                     .bidirectional = !task.causal,
                     .padded = signature.is_text() && signature.padded,
                     .views = signature.views};
@@ -62,6 +63,7 @@ train::MetricTask metric_task(const data::Signature& signature, const train::Tas
   const train::Task& task = tasks.find(signature.task);
   return {.target = task.target,
           .classes = signature.outputs(),
+          .blank = signature.blank,
           .class_names = signature.classes,
           .tokens_are_characters = task.has_tokens() && are_characters(signature.vocabulary),
           .per_element = task.per_element,

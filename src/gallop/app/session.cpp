@@ -135,6 +135,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   evaluation_loss_ =
       evaluation_loss(loss_, registries(), recipe(), inputs(), *data_->train, device_);
   set_target_outputs();
+  data_->signature.blank = loss_->traits().blank.value_or(inputs().blank);
   metrics_ =
       std::make_shared<train::MetricSet>(registries().metrics, metrics_for(recipe().metric, *task_),
                                          metric_task(inputs(), registries().tasks));

@@ -75,7 +75,7 @@ class ArraySamples final : public Samples {
     if (!config_.has_labels) return std::nullopt;
     int64_t label = 0;
     const NpyArray& array = *fields_[fields().target_index()].arrays[0];
-    convert(array.dtype, row_of(array, index), 1, &label);
+    read_row(array, index, &label);
     return label;
   }
   std::string describe(int64_t index) const override {
@@ -109,6 +109,11 @@ class ArraySamples final : public Samples {
     for (const NpyArray* const array : field.arrays) {
       const size_t count = values_per_row(*array);
       convert(array->dtype, row_of(*array, index), count, to);
+      if (field.lengths != nullptr) {
+        int64_t length = 0;
+        read_row(*field.lengths, index, &length);
+        std::fill(to + length, to + count, static_cast<To>(kIgnoredTarget));
+      }
       to += count;
     }
   }
@@ -158,6 +163,10 @@ std::pair<int64_t, int64_t> range_of(const NpyArray& array, bool ignores) {
 }
 
 void read_row(const NpyArray& array, int64_t row, float* values) {
+  convert(array.dtype, row_of(array, row), values_per_row(array), values);
+}
+
+void read_row(const NpyArray& array, int64_t row, int64_t* values) {
   convert(array.dtype, row_of(array, row), values_per_row(array), values);
 }
 

@@ -18,7 +18,8 @@ struct ArrayField {
   /// Must outlive the samples. Several are stacked along a new first dimension of the rows; without
   /// any, each value of the field is 1.
   std::vector<const NpyArray*> arrays{};
-  bool is_normalized = false;  ///< By the mean and standard deviation of the samples.
+  const NpyArray* lengths = nullptr;  ///< From there on, the values of a row are kIgnoredTarget.
+  bool is_normalized = false;         ///< By the mean and standard deviation of the samples.
 };
 
 /// Properties of the samples of arrays.
@@ -43,5 +44,6 @@ std::pair<int64_t, int64_t> range_of(const NpyArray& array, bool ignores);
 
 /// Writes the values of a row, as many as `array.row_sizes()` has elements.
 void read_row(const NpyArray& array, int64_t row, float* values);
+void read_row(const NpyArray& array, int64_t row, int64_t* values);
 
 }  // namespace gallop::data

@@ -14,6 +14,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/array_files.h"
 #include "gallop/data/array_samples.h"
+#include "gallop/data/array_sequences.h"
 #include "gallop/data/array_views.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/find.h"
@@ -27,6 +28,7 @@ using Dtype = c10::ScalarType;
 using Names = std::vector<std::string>;
 
 constexpr int64_t kPair = 2;
+constexpr int64_t kMostClasses = 1 << 20;
 // Fields of views that are no array of their own.
 constexpr const char* kViews = "views";
 constexpr const char* kMatch = "match";
@@ -94,11 +96,12 @@ class ArraysModule final : public DataModule {
   void choose_fields() {
     const ArrayFiles& part = *parts_[0];
     embeds_ = context_.config.task == kPairEmbedding;
+    aligns_ = context_.config.task == kSequenceRecognition;
     choose_target(part);
     inputs_ = config_.inputs;
     if (inputs_.empty()) {
       for (const auto& [name, ignored] : part.arrays()) {
-        if (name != target_) inputs_.push_back(name);
+        if (name != target_ && !(aligns_ && is_length(name))) inputs_.push_back(name);
       }
     }
     if (inputs_.empty()) throw DataError(printable(part.name()) + ": has no array but the target");
@@ -128,6 +131,15 @@ class ArraysModule final : public DataModule {
   }
 
   bool has_target() const { return !target_.empty(); }
+
+  static bool is_length(const std::string& name) {
+    return name == kTargetLengths || name == kInputLengths;
+  }
+  // Null if there is none.
+  static const NpyArray* find_array(const ArrayFiles& part, const std::string& name) {
+    const auto found = part.arrays().find(name);
+    return found == part.arrays().end() ? nullptr : &found->second;
+  }
 
   // The sizes of a view.
   std::vector<int64_t> choose_views(const ArrayFiles& part) {
@@ -215,7 +227,12 @@ class ArraysModule final : public DataModule {
     }
     if (has_numbers && sizes.size() == 1 && sizes[0] > 1) tasks.emplace_back("classification");
     tasks.emplace_back(kPairEmbedding);
+    if (!has_numbers && sizes.size() == 1) tasks.emplace_back(kSequenceRecognition);
     signature.task = choose_task(context_.config, tasks);
+    if (aligns_) {
+      choose_sequence_classes(target);
+      return;
+    }
     has_classes_ = signature.task == "classification" || signature.task == "segmentation";
     const int64_t count = sizes.empty() ? 1 : sizes[0];
     Names& names = signature.task == "multi-label" ? signature.classes : signature.targets;
@@ -235,6 +252,57 @@ class ArraysModule final : public DataModule {
     }
   }
 
+  void choose_sequence_classes(const NpyArray& target) {
+    const Signature* const trained = context_.options.trained;
+    if (trained != nullptr && trained->task == signature.task) {
+      signature.classes = trained->classes;
+      signature.blank = trained->blank;
+      return;
+    }
+    check_sequence_lengths(*parts_[0], target);
+    const SequenceClasses found = sequence_classes(*parts_[0], target);
+    if (found.largest < 0) {
+      throw DataError(fmt::format("{}: '{}' has no classes, as all its sequences are empty",
+                                  printable(parts_[0]->name()), printable(target_)));
+    }
+    if (found.largest >= kMostClasses) return;  // check_part() reports it.
+    ClassesWithBlank all = add_blank(found, config_.classes);
+    signature.classes = std::move(all.names);
+    signature.blank = all.blank;
+  }
+
+  static void check_sequence_lengths(const ArrayFiles& part, const NpyArray& target) {
+    const int64_t rows = target.sizes[0];
+    if (const NpyArray* const lengths = find_array(part, kTargetLengths)) {
+      check_lengths(part.name(), kTargetLengths, *lengths, rows, 0, target.sizes[1]);
+    }
+    if (const NpyArray* const lengths = find_array(part, kInputLengths)) {
+      check_lengths(part.name(), kInputLengths, *lengths, rows, 1, -1);
+    }
+  }
+
+  SequenceClasses sequence_classes(const ArrayFiles& part, const NpyArray& target) const {
+    return classes_of_sequences(part.name(), target_, target, find_array(part, kTargetLengths));
+  }
+
+  void check_sequences(const ArrayFiles& part) const {
+    const NpyArray& target = array(part, target_);
+    check_sequence_lengths(part, target);
+    for (const char* name : {kTargetLengths, kInputLengths}) {
+      if ((find_array(part, name) == nullptr) == (find_array(*parts_[0], name) == nullptr))
+        continue;
+      const bool is_here = find_array(part, name) != nullptr;
+      throw DataError(fmt::format("{} has an array '{}', but {} has none",
+                                  printable((is_here ? part : *parts_[0]).name()), name,
+                                  printable((is_here ? *parts_[0] : part).name())));
+    }
+    const int64_t largest = sequence_classes(part, target).largest;
+    const auto classes = static_cast<int64_t>(signature.classes.size());
+    if (largest < classes) return;
+    throw DataError(fmt::format("{}: '{}' has the class {}, but classes are 0 to {}",
+                                printable(part.name()), printable(target_), largest, classes - 1));
+  }
+
   void set_classes(int64_t largest) {
     const Signature* const trained = context_.options.trained;
     if (trained != nullptr && trained->task == signature.task) {
@@ -242,7 +310,6 @@ class ArraysModule final : public DataModule {
     } else if (!config_.classes.empty()) {
       signature.classes = config_.classes;
     } else {
-      constexpr int64_t kMostClasses = 1 << 20;
       if (largest < kMostClasses) {
         for (int64_t i = 0; i <= largest; ++i) signature.classes.push_back(std::to_string(i));
       }
@@ -264,6 +331,7 @@ class ArraysModule final : public DataModule {
       }
     }
     if (embeds_ && has_target()) check_pair_targets(part.name(), target_, array(part, target_));
+    if (aligns_) return check_sequences(part);
     if (!has_classes_ && signature.task != "multi-label") return;
     if (has_probabilities_) check_probabilities(part);
     if (is_float(target_, array(part, target_))) return;
@@ -318,10 +386,14 @@ class ArraysModule final : public DataModule {
       }
     }
     fields.push_back(embeds_ ? match_field(part) : field_of(part, target_, FieldRole::kTarget));
+    if (aligns_) fields.back().lengths = find_array(part, kTargetLengths);
     RowShape& target = fields.back().field.shape;
-    if (!has_classes_ && !embeds_) {
+    if (!has_classes_ && !embeds_ && !aligns_) {
       target.dtype = Dtype::Float;
       if (target.sizes.empty()) target.sizes = {1};
+    }
+    if (aligns_ && find_array(part, kInputLengths) != nullptr) {
+      fields.push_back(field_of(part, kInputLengths, FieldRole::kOther));
     }
     const bool has_labels = signature.task == "classification" && !has_probabilities_;
     const bool all_count = has_labels && range_of(array(part, target_), false).first >= 0;
@@ -373,6 +445,7 @@ class ArraysModule final : public DataModule {
   Names inputs_;
   Normalization normalization_;
   bool embeds_ = false;  // The task is pair-embedding: each input consists of views.
+  bool aligns_ = false;  // The task is sequence-recognition: targets are sequences of classes.
   bool has_classes_ = false;
   bool has_probabilities_ = false;  // Targets are probabilities of the classes.
 };

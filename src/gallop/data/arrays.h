@@ -26,8 +26,10 @@ void visit(config::Visitor& visitor, ArraysConfig& config);
 /// taken as they are, but for `data.mean` and `data.std` of the first input. The task follows from
 /// the target: a class for each sample or pixel if it has whole numbers, several labels if all are
 /// 0 or 1 in several columns, and otherwise regression. With `data.task: pair-embedding`, samples
-/// are pairs or triplets, and a target is 1 or -1; without one, the field "match" is 1. Throws
-/// DataError if arrays do not fit together.
+/// are pairs or triplets, and a target is 1 or -1; without one, the field "match" is 1. With
+/// `data.task: sequence-recognition`, targets are sequences of classes that end at kIgnoredTarget
+/// or have the lengths of the array "target_lengths"; the array "input_lengths" becomes a field.
+/// Throws DataError if arrays do not fit together.
 std::unique_ptr<DataModule> open_arrays(const ArraysConfig& config, const DataContext& context);
 
 }  // namespace gallop::data

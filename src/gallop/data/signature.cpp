@@ -32,6 +32,8 @@ void visit(config::Visitor& visitor, Signature& signature) {
   visitor.field({.name = "deviation", .help = "standard deviation of each channel or column"},
                 signature.deviation);
   visitor.field({.name = "classes", .help = "names of classes or labels"}, signature.classes);
+  visitor.field({.name = "blank", .help = "class that is no target of sequences", .min = 0},
+                signature.blank);
   visitor.field({.name = "class_counts", .help = "training samples of each class", .min = 0},
                 signature.class_counts);
   visitor.field({.name = "context", .help = "tokens of one input", .min = 0}, signature.context);

@@ -46,6 +46,7 @@ struct Signature {
   /// Mean and standard deviation of each target; empty if targets are not standardized.
   std::vector<double> target_mean, target_deviation;
   std::vector<std::string> classes;   ///< Names of classes or labels.
+  int64_t blank = 0;                  ///< A class that is no target, if these are sequences.
   std::vector<int64_t> class_counts;  ///< Training samples of each class, if the loss needs them.
   std::vector<std::string> targets;   ///< Names of predicted numbers.
   std::string label;                  ///< Name of the column of classes of a table.

@@ -155,6 +155,11 @@ Shape output_of(const Task& task, const Shape& made) {
   if (task.classes == 0) {
     return {.kind = Shape::Kind::kVector, .sizes = {made.channels()}};
   }
+  if (task.sequences) {
+    const bool is_sequence = made.kind == Shape::Kind::kSequence;
+    return {.kind = Shape::Kind::kSequence,
+            .sizes = {is_sequence ? made.sizes.front() : 0, task.classes}};
+  }
   if (!task.is_per_element()) return {.kind = Shape::Kind::kVector, .sizes = {task.classes}};
   if (task.kind == Task::Kind::kText) {
     return {.kind = Shape::Kind::kSequence, .sizes = {task.context, task.classes}};
@@ -218,6 +223,12 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
         wanted.kind == Shape::Kind::kVector && context.shape.kind != wanted.kind;
     std::string remedy = "; end with linear, which has as many outputs by itself";
     if (needs_pooling) remedy = "; end with global-avg-pool or flatten, and linear";
+    if (task.sequences) {
+      context.fail("the last layer makes " + context.shape.describe() +
+                   ", but the data need a sequence of any length with " +
+                   std::to_string(task.classes) + " channels, one for each class; end with linear" +
+                   (context.shape.kind == Shape::Kind::kImage ? " after to-sequence" : ""));
+    }
     context.fail("the last layer makes " + context.shape.describe() + ", but the data need " +
                  (task.classes == 0 ? embedding_of(task) : wanted.describe() + remedy));
   }

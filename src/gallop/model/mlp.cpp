@@ -96,7 +96,7 @@ void visit(config::Visitor& visitor, MlpConfig& config) {
 
 std::unique_ptr<Model> make_mlp(const MlpConfig& config, const Task& task, InitialWeights weights) {
   if (is_of_numbers(task)) {
-    require_one_view(task, "mlp");
+    require_one_output(task, "mlp");
     require(task.features > 0 && task.classes > 0,
             "mlp: the data need at least one input and one output");
     require_no_categories(task, "mlp");

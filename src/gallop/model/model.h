@@ -44,6 +44,8 @@ struct Task {
   Outputs outputs = Outputs::kClasses;
   /// Whether there is an output per token or pixel. Default: true for text, otherwise false.
   std::optional<bool> per_element{};
+  /// Whether outputs are sequences [T, classes] of any length T.
+  bool sequences = false;
   bool bidirectional = false;  ///< Text: an output may depend on later tokens.
   bool padded = false;         ///< Text: short inputs are padded with negative tokens.
   int64_t views = 1;           ///< Texts, images or rows per sample, each with an embedding.
@@ -73,7 +75,8 @@ class Model {
   /// Numbers: input float [N, features] or [N, T, features], and in batches "categories" int64
   /// [N, C]. Output [N, classes], or per element [N, classes, H, W] and [N, T, classes]. With
   /// several views per sample: text [N, T, views] or others [N, views, ...], where views may be
-  /// fewer in predictions, and output embeddings [N, views, D].
+  /// fewer in predictions, and output embeddings [N, views, D]. With sequences, output
+  /// [N, any T, classes].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
   /// Like forward(), but leaves the last GEMM to the loss in models with large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }

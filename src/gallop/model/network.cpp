@@ -228,7 +228,12 @@ void require_no_categories(const Task& task, const std::string& model) {
               "data.encoding=one-hot, or use model 'tabular-mlp'");
 }
 
-void require_one_view(const Task& task, const std::string& model) {
+void require_one_output(const Task& task, const std::string& model) {
+  require(!task.sequences,
+          "model '" + model +
+              "' has one output for a sample, but the task needs a sequence of outputs, which are "
+              "aligned with the targets; use model 'layers', such as "
+              "examples/models/sequence-recognition.yaml");
   require(task.views == 1,
           "model '" + model +
               "' has an output for each class or number, but the task needs an embedding of each "
@@ -262,7 +267,7 @@ void require_images(const Task& task, const std::string& model) {
           "model '" + model +
               "' has one output for an image, but the task needs one for each pixel; use model "
               "'layers', such as the U-Net in examples/models/unet.yaml");
-  require_one_view(task, model);
+  require_one_output(task, model);
   require(task.channels > 0 && task.height > 0 && task.width > 0,
           "model '" + model + "' needs the size of one image, but got " +
               std::to_string(task.channels) + "x" + std::to_string(task.height) + "x" +

@@ -87,7 +87,7 @@ std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
 void require_images(const Task& task, const std::string& model);
 void require_text(const Task& task, const std::string& model);
 /// Throws UsageError if samples have several views, each with an embedding.
-void require_one_view(const Task& task, const std::string& model);
+void require_one_output(const Task& task, const std::string& model);
 /// Throws UsageError if the data have categories as indices, which the model does not read.
 void require_no_categories(const Task& task, const std::string& model);
 /// Throws UsageError if images [N, C, H, W] do not have the size that `model` was built for.

@@ -154,7 +154,7 @@ void require_table(const Task& task, const std::string& model) {
               (task.kind == Task::Kind::kImages ? "images; use 'resnet'" : "text; use 'gpt'"));
   require(task.context == 0,
           "model '" + model + "' takes tables, but the rows are no vectors; use 'layers'");
-  require_one_view(task, model);
+  require_one_output(task, model);
   require(task.features > 0 && task.classes > 0,
           "model '" + model + "' needs at least one input and one output");
 }

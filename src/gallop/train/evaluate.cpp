@@ -113,7 +113,7 @@ at::Tensor in_original_units(const at::Tensor& numbers, const MetricTask& task) 
 Predictions batch_predictions(const at::Tensor& outputs, const data::Batch& batch,
                               const EvaluateConfig& config) {
   Predictions seen{
-      .outputs = config.loss ? predictions_of(*config.loss, outputs, batch.target()) : outputs,
+      .outputs = config.loss ? config.loss->predictions(outputs, batch.by_role()) : outputs,
       .target = labels_of(batch, config)};
   const MetricTask& task = task_of(config);
   if (task.target_mean.empty()) return seen;
@@ -172,9 +172,9 @@ class EnsembleOutputs {
 
   void add(const at::Tensor& outputs) {
     const at::Tensor one = outputs.to(at::kFloat);
-    if (task_.has_numbers()) {
+    if (are_numbers()) {
       sum_ = sum_of(sum_, one);
-    } else if (task_.has_classes()) {
+    } else if (are_classes()) {
       add_log(at::log_softmax(one, class_dimension(one)), sum_);
     } else {
       add_log(at::log_sigmoid(one), sum_);
@@ -184,12 +184,19 @@ class EnsembleOutputs {
 
   /// In the form of one model's outputs: logits, or numbers.
   at::Tensor mean() const {
-    if (task_.has_numbers()) return sum_.div(static_cast<double>(members_));
-    if (task_.has_classes()) return sum_;  // Softmax removes the missing divisor.
+    if (are_numbers()) return sum_.div(static_cast<double>(members_));
+    if (are_classes()) return sum_;  // Softmax removes the missing divisor.
     return sum_.sub(complement_);
   }
 
  private:
+  bool are_numbers() const {
+    return task_.target == MetricTask::Target::kNumbers ||
+           task_.target == MetricTask::Target::kPairs;
+  }
+  bool are_classes() const {
+    return task_.has_classes() || task_.target == MetricTask::Target::kSequences;
+  }
   static void add_log(const at::Tensor& one, at::Tensor& sum) {
     sum = sum.defined() ? at::logaddexp(sum, one) : one;
   }

@@ -65,6 +65,11 @@ TestViews test_views(const TestConfig& config, const model::Task& task) {
         "evaluate.tta averages the logits of an image, but the task of these data has embeddings; "
         "set it to []");
   }
+  if (task.sequences) {
+    throw UsageError(
+        "evaluate.tta averages one prediction for each image, but the task of these data has "
+        "sequences; set it to []");
+  }
   if (task.is_per_element()) {
     throw UsageError(
         "evaluate.tta averages one prediction for each image, but the task of these data has one "

@@ -170,9 +170,10 @@ void Trainer::Impl::check(const StepResult& result, int64_t number) const {
   const auto newest = parts.checkpoints.newest();
   throw DataError(fmt::format(
       "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
-      "train.clip_grad_norm=1, or train.on_nonfinite=skip",
+      "train.clip_grad_norm=1, or train.on_nonfinite=skip{}",
       number, non_finite_text(result.non_finite_tensor),
-      newest ? newest->folder.string() : "not written yet"));
+      newest ? newest->folder.string() : "not written yet",
+      result.non_finite_tensor == "loss" ? step.infinite_because() : ""));
 }
 
 std::string Trainer::Impl::what_to_do() const {

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <fstream>
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/data/array_files.h"
 #include "gallop/data/loader.h"
+#include "unit/base/error_of.h"
 #include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"
 #include "unit/fixtures.h"
@@ -364,6 +367,55 @@ TEST_F(Arrays, WhatDoesNotFitIsNamed) {
   add("val/x", Floats{1}, "1, 1");
   add("val/y", std::vector<int64_t>{2}, "1,");
   EXPECT_TRUE(contains(data_error([&] { open(); }), "val: 'y' has values from 2 to 2"));
+}
+
+TEST_F(Arrays, SequencesOfClassesHaveABlank) {
+  config.task = "sequence-recognition";
+  add("x", Floats(4 * 6), "2, 4, 3");
+  add("y", std::vector<int64_t>{1, 3, -100, 2, -100, -100}, "2, 3");
+  const auto data = open();
+  EXPECT_EQ(data->signature.classes, (Names{"blank", "1", "2", "3"}));
+  EXPECT_EQ(data->signature.blank, 0);
+  EXPECT_EQ(data->train->fields().target().shape.dtype, c10::kLong);
+  EXPECT_EQ(open({.classes = {"", "a", "b", "c"}})->signature.classes.back(), "c");
+  EXPECT_TRUE(contains(error_of([&] {
+                         open({.classes = {"a", "b"}});
+                       }),
+                       "data.classes has 2 names, but there are classes up to 3"));
+  // A class 0 that is a target leaves a further class to the blank.
+  add("y", std::vector<int64_t>{1, 0, -100, 2, -100, -100}, "2, 3");
+  EXPECT_EQ(open()->signature.classes, (Names{"0", "1", "2", "blank"}));
+  EXPECT_EQ(open()->signature.blank, 3);
+  EXPECT_EQ(open({.classes = {"a", "b", "c"}})->signature.classes.back(), "blank");
+  EXPECT_EQ(open({.classes = {"a", "b", "c", "-"}})->signature.classes.back(), "-");
+}
+
+TEST_F(Arrays, SequencesEndAtTheirLengths) {
+  config.task = "sequence-recognition";
+  add("x", Floats(4 * 6), "2, 4, 3");
+  add("y", std::vector<int64_t>{1, 3, 0, 2, 0, 0}, "2, 3");
+  add("target_lengths", std::vector<int64_t>{2, 1}, "2");
+  add("input_lengths", std::vector<int64_t>{4, 3}, "2");
+  const auto data = open();
+  EXPECT_EQ(data->signature.blank, 0);
+  Loader loader(*data->train, {.batch = 2, .shuffle = false}, {});
+  const auto batch = loader.next();
+  EXPECT_TRUE(at::equal(batch->target(), at::tensor({1, 3, -100, 2, -100, -100}).reshape({2, 3})));
+  const NamedTensors fields = batch->by_role();
+  EXPECT_EQ(fields.back().name, "input_lengths");
+  EXPECT_TRUE(at::equal(fields.back().tensor, at::tensor({4, 3})));
+
+  add("target_lengths", std::vector<int64_t>{2, 4}, "2");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "row 1 of 'target_lengths' is 4, but lengths"));
+  add("target_lengths", std::vector<int64_t>{2, 1, 1}, "3");
+  EXPECT_NE(data_error([&] { open(); }), "");
+  add("target_lengths", Floats{2, 1}, "2");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "is not one whole number for each of 2"));
+  add("target_lengths", std::vector<int64_t>{0, 0}, "2");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "all its sequences are empty"));
+  add("target_lengths", std::vector<int64_t>{2, 1}, "2");
+  add("input_lengths", std::vector<int64_t>{4, 0}, "2");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "row 1 of 'input_lengths' is 0"));
 }
 
 }  // namespace

@@ -144,6 +144,25 @@ TEST(LayersModel, EqualsTorchOfRecurrentLayers) {
       at::rand({2, 3, 12, 12}));
 }
 
+TEST(LayersModel, EqualsTorchOfRecurrentLayersOverColumns) {
+  namespace nn = torch::nn;
+  Task task = kImages;
+  task.sequences = true;
+  const auto model =
+      build("[{max-pool: {kernel: 3}}, {to-sequence: columns}, {gru: 7}, linear]", task);
+  nn::GRU gru(nn::GRUOptions(12, 7).batch_first(true));
+  nn::Linear head(7, 5);
+  std::vector<at::Tensor> others = gru->parameters();
+  for (const auto& tensor : head->parameters()) others.push_back(tensor);
+  expect_equal(
+      *model, others,
+      [&](const at::Tensor& x) {
+        const at::Tensor columns = at::max_pool2d(x, 3).permute({0, 3, 1, 2}).reshape({2, 4, 12});
+        return head(std::get<0>(gru->forward(columns)));
+      },
+      at::rand({2, 3, 12, 12}));
+}
+
 TEST(LayersModel, EqualsTorchOfRecurrentLayersOverNumbers) {
   namespace nn = torch::nn;
   const auto model = build(

@@ -12,6 +12,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/tensor/safetensors.h"
+#include "gallop/train/losses/ctc.h"
 #include "gallop/train/losses/loss.h"
 #include "unit/base/error_of.h"
 #include "unit/fixtures.h"
@@ -389,6 +390,41 @@ TEST(Losses, CtcIsInfiniteWhereATargetDoesNotFit) {
                 ->sum({logits}, {{"target", target}})
                 .item<double>(),
             0);
+}
+
+// The classes of a row, up to its padding.
+std::vector<int64_t> decoded_row(const at::Tensor& decoded, int64_t row) {
+  const at::Tensor kept = decoded[row].masked_select(decoded[row].ne(data::kIgnoredTarget));
+  return {kept.const_data_ptr<int64_t>(), kept.const_data_ptr<int64_t>() + kept.numel()};
+}
+
+TEST(Losses, CtcDecodesWithoutRepetitionsAndBlanks) {
+  const at::Tensor classes = at::randint(0, 3, {20, 30}, at::kLong);
+  for (const int64_t blank : {0, 2}) {
+    const at::Tensor decoded = greedy_decode(at::one_hot(classes, 3).to(at::kFloat), blank);
+    for (int64_t row = 0; row < classes.size(0); ++row) {
+      const at::Tensor unique = std::get<0>(at::unique_consecutive(classes[row]));
+      const at::Tensor wanted = unique.masked_select(unique.ne(blank));
+      EXPECT_TRUE(at::equal(decoded[row].narrow(0, 0, wanted.size(0)), wanted));
+      EXPECT_EQ(decoded_row(decoded, row).size(), static_cast<size_t>(wanted.size(0)));
+    }
+  }
+  const at::Tensor outputs =
+      at::one_hot(
+          at::tensor({int64_t{1}, int64_t{1}, int64_t{0}, int64_t{1}, int64_t{2}}).unsqueeze(0), 3)
+          .to(at::kFloat);
+  EXPECT_EQ(decoded_row(greedy_decode(outputs, 0), 0), (std::vector<int64_t>{1, 1, 2}));
+  const at::Tensor lengths = at::tensor({int64_t{3}});
+  EXPECT_EQ(decoded_row(greedy_decode(outputs, 0, lengths), 0), (std::vector<int64_t>{1}));
+  EXPECT_EQ(error_of([&] { greedy_decode(outputs, 0, lengths.add(3)); }),
+            "input_lengths has 6, but outputs have 5 steps; it counts steps of the outputs");
+}
+
+TEST(Losses, CtcHasTheBlankOfTheDataUnlessOneIsChosen) {
+  const LossContext context{
+      .output_sizes = {0, 5}, .target_sizes = {4}, .target_type = c10::kLong, .blank = 4};
+  EXPECT_EQ(loss_of("ctc", context)->traits().blank, 4);
+  EXPECT_EQ(loss_of("ctc blank=1", context)->traits().blank, 1);
 }
 
 }  // namespace

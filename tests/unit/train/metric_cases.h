@@ -29,7 +29,7 @@ inline MetricTask::Target target_kind(const std::string& name) {
   static const std::map<std::string, MetricTask::Target> kKinds = {
       {"classes", MetricTask::Target::kClasses}, {"tokens", MetricTask::Target::kTokens},
       {"binary", MetricTask::Target::kBinary},   {"labels", MetricTask::Target::kLabels},
-      {"numbers", MetricTask::Target::kNumbers},
+      {"numbers", MetricTask::Target::kNumbers}, {"sequences", MetricTask::Target::kSequences},
   };
   return kKinds.at(name);
 }
@@ -53,6 +53,9 @@ inline std::vector<MetricCase> metric_cases() {
         at::tensor(one["outputs"].get<std::vector<double>>()).div(scale).to(at::kFloat);
     added.all.outputs = added.all.outputs.reshape(sizes);
     added.all.target = at::tensor(one["target"].get<std::vector<int64_t>>()).reshape(target_sizes);
+    if (added.task.target == MetricTask::Target::kSequences) {
+      added.all.outputs = added.all.outputs.to(at::kLong);
+    }
     if (added.task.target == MetricTask::Target::kNumbers) {
       added.all.target = added.all.target.to(at::kDouble).div(scale).to(at::kFloat);
     }

@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/samples.h"
+#include "gallop/train/metrics/edit_distance.h"
 #include "gallop/train/metrics/exact_sum.h"
 #include "gallop/train/metrics/loss_metrics.h"
 #include "gallop/train/metrics/metric.h"
@@ -115,6 +117,51 @@ TEST(Metrics, TakeClassesAsTheSecondDimensionToo) {
     return;
   }
   FAIL() << "no such case";
+}
+
+TEST(Metrics, AlignWithTheFewestEdits) {
+  using Sequence = std::vector<int64_t>;
+  std::mt19937 random(3);
+  const auto draw = [&random] {
+    Sequence all(random() % 7);
+    for (int64_t& one : all) one = static_cast<int64_t>(random() % 3);
+    return all;
+  };
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const Sequence target = draw(), predicted = draw();
+    Sequence of_target, of_predicted;
+    for (const Edit& edit : align(target, predicted)) {
+      if (edit.target != data::kIgnoredTarget) of_target.push_back(edit.target);
+      if (edit.predicted != data::kIgnoredTarget) of_predicted.push_back(edit.predicted);
+    }
+    EXPECT_EQ(of_target, target);
+    EXPECT_EQ(of_predicted, predicted);
+  }
+  // Rows of the matrix are targets; class 0, the blank, stands for what is inserted and deleted.
+  const MetricTask task{.target = MetricTask::Target::kSequences, .classes = 4};
+  const auto metric = make_aligned_confusion(task);
+  const auto state = metric->make_state();
+  const int64_t none = data::kIgnoredTarget;
+  const std::vector<int64_t> outputs = {1, 3, 3, 2, 2, none, none, none};
+  const std::vector<int64_t> targets = {1, 2, 3, 2, 1, none};
+  state->add({.outputs = at::tensor(outputs).reshape({2, 4}),
+              .target = at::tensor(targets).reshape({2, 3})});
+  const auto merged = metric->make_state();
+  merged->from_bytes(state->to_bytes());
+  merged->merge(*state);
+  const FigureData figure = metric->figures(*merged).front();
+  const auto& counts = std::get<ConfusionMatrix>(figure.data).counts;
+  int64_t errors = 0, all = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    for (size_t j = 0; j < counts.size(); ++j) {
+      all += counts[i][j];
+      if (i != j) errors += counts[i][j];
+    }
+  }
+  EXPECT_EQ(all, 2 * 6);
+  EXPECT_EQ(errors, 2 * 3);
+  EXPECT_EQ(counts[1][0], 2);
+  EXPECT_EQ(counts[0][0], 0);
 }
 
 // As many classes as rows and columns: the second dimension is that of classes, as in losses.

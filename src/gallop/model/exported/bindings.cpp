@@ -198,6 +198,12 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
                                    task.kind == Task::Kind::kText ? "tokens" : "numbers"));
     }
   }
+  constexpr size_t kSequence = 3;
+  if (task.sequences && meta->sizes.size() != kSequence) {
+    throw UsageError(fmt::format(
+        "{}: output '{}' has sizes {}, but the data need sequences of outputs [N, T, {}]", file,
+        program.outputs[output].name, sizes_text(*meta), task.classes));
+  }
   if (task.classes == 0 || meta->sizes.empty()) return;
   const bool is_image = task.kind == Task::Kind::kImages && task.is_per_element();
   const Size& classes = is_image && meta->sizes.size() > 1 ? meta->sizes[1] : meta->sizes.back();

@@ -72,7 +72,15 @@ class Flatten final : public Layer {
 
 class ToSequence final : public Layer {
  public:
-  at::Tensor forward(const at::Tensor& x) override { return x.flatten(2).transpose(1, 2); }
+  explicit ToSequence(bool of_columns) : of_columns_(of_columns) {}
+
+  at::Tensor forward(const at::Tensor& x_NCHW) override {
+    if (of_columns_) return x_NCHW.permute({0, 3, 1, 2}).flatten(2);
+    return x_NCHW.flatten(2).transpose(1, 2);
+  }
+
+ private:
+  bool of_columns_;
 };
 
 }  // namespace
@@ -94,6 +102,13 @@ void visit(config::Visitor& visitor, EmbeddingConfig& config) {
 void visit(config::Visitor& visitor, PositionEmbeddingConfig& config) {
   visitor.field({.name = "std", .help = "standard deviation of the initial weights", .min = 0},
                 config.std);
+}
+
+void visit(config::Visitor& visitor, ToSequenceConfig& config) {
+  visitor.field({.name = "steps",
+                 .help = "steps of the sequence: pixels, row by row, or columns",
+                 .choices = {"pixels", "columns"}},
+                config.steps);
 }
 
 std::unique_ptr<Layer> make_linear(const LinearConfig& config, LayerContext& context) {
@@ -145,11 +160,14 @@ std::unique_ptr<Layer> make_flatten(const NoOptions& /*config*/, LayerContext& c
   return std::make_unique<Flatten>();
 }
 
-std::unique_ptr<Layer> make_to_sequence(const NoOptions& /*config*/, LayerContext& context) {
+std::unique_ptr<Layer> make_to_sequence(const ToSequenceConfig& config, LayerContext& context) {
   context.require_kind(Shape::Kind::kImage);
-  const auto& sizes = context.shape.sizes;
-  context.shape = {.kind = Shape::Kind::kSequence, .sizes = {sizes[1] * sizes[2], sizes[0]}};
-  return std::make_unique<ToSequence>();
+  const int64_t channels = context.shape.sizes[0], height = context.shape.sizes[1];
+  const int64_t width = context.shape.sizes[2];
+  const bool of_columns = config.steps == "columns";
+  context.shape = {.kind = Shape::Kind::kSequence, .sizes = {height * width, channels}};
+  if (of_columns) context.shape.sizes = {width, channels * height};
+  return std::make_unique<ToSequence>(of_columns);
 }
 
 }  // namespace gallop::model

@@ -24,9 +24,14 @@ struct PositionEmbeddingConfig {
   double std = 0.02;
 };
 
+struct ToSequenceConfig {
+  std::string steps = "pixels";
+};
+
 void visit(config::Visitor& visitor, LinearConfig& config);
 void visit(config::Visitor& visitor, EmbeddingConfig& config);
 void visit(config::Visitor& visitor, PositionEmbeddingConfig& config);
+void visit(config::Visitor& visitor, ToSequenceConfig& config);
 
 std::unique_ptr<Layer> make_linear(const LinearConfig& config, LayerContext& context);
 std::unique_ptr<Layer> make_embedding(const EmbeddingConfig& config, LayerContext& context);
@@ -34,7 +39,8 @@ std::unique_ptr<Layer> make_position_embedding(const PositionEmbeddingConfig& co
                                                LayerContext& context);
 /// Flattens an image or sequence to one vector, as torch.nn.Flatten.
 std::unique_ptr<Layer> make_flatten(const NoOptions& config, LayerContext& context);
-/// Converts an image [C, H, W] to a sequence [H W, C].
-std::unique_ptr<Layer> make_to_sequence(const NoOptions& config, LayerContext& context);
+/// Converts an image [C, H, W] to the sequence of its pixels [H W, C], row by row, or of its
+/// columns [W, C H], from left to right.
+std::unique_ptr<Layer> make_to_sequence(const ToSequenceConfig& config, LayerContext& context);
 
 }  // namespace gallop::model

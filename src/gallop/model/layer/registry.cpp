@@ -39,7 +39,8 @@ LayerRegistry built_in_layers() {
       .add("global-avg-pool", "mean over an image or a sequence", make_global_avg_pool)
       .add("dropout", "set elements to 0 at random in training", make_dropout)
       .add("flatten", "flatten an image or a sequence to one vector", make_flatten)
-      .add("to-sequence", "turn an image into a sequence of its pixels", make_to_sequence)
+      .add("to-sequence", "turn an image into a sequence of its pixels or columns",
+           make_to_sequence)
       .add("sequential", "layers one after the other", make_sequential)
       .add("residual", "layers(x) + x", make_residual)
       .add("repeat", "the same layers several times, each time with separate parameters",

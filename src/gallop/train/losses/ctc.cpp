@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
@@ -52,7 +53,17 @@ class Ctc final : public Loss {
 
   at::Tensor count(const NamedTensors& batch) const override { return count_samples(batch); }
   int64_t expected_count(const at::Tensor&, int64_t rows) const override { return rows; }
-  LossTraits traits() const override { return {.counts_by_size = true, .takes_weights = true}; }
+  LossTraits traits() const override {
+    return {.counts_by_size = true,
+            .takes_weights = true,
+            .infinite_because =
+                ". ctc is infinite for a target that needs more steps than the outputs have; give "
+                "outputs more steps, or set train.loss='{name: ctc, zero_infinity: true}'",
+            .blank = config_.blank};
+  }
+  at::Tensor predictions(const at::Tensor& outputs, const NamedTensors& batch) const override {
+    return greedy_decode(outputs, config_.blank, optional_field(batch, "input_lengths"));
+  }
   void check_targets(const std::function<at::Tensor()>& some_targets) const override {
     if (!some_targets().eq(config_.blank).any().item<bool>()) return;
     throw UsageError(
@@ -97,7 +108,10 @@ class Ctc final : public Loss {
 }  // namespace
 
 void visit(config::Visitor& v, CtcConfig& c) {
-  v.field({.name = "blank", .help = "class index of the blank label", .min = 0}, c.blank);
+  v.field({.name = "blank",
+           .help = "class index of the blank label; -1: 0, or the last class if 0 is a target",
+           .min = -1},
+          c.blank);
   v.field({.name = "zero_infinity",
            .help = "targets that are too long for the outputs have no loss instead of an infinite "
                    "one"},
@@ -110,14 +124,40 @@ std::unique_ptr<Loss> make_ctc(const CtcConfig& config, const LossContext& conte
       c10::isFloatingType(context.target_type)) {
     throw UsageError(fmt::format(
         "train.loss: ctc aligns sequences of class labels with outputs [T, C] of each sample, but "
-        "its outputs have sizes {}, and its targets {}",
+        "its outputs have sizes {}, and its targets {}; the task sequence-recognition has them",
         text_of(outputs), text_of(context.target_sizes)));
   }
   if (config.blank >= outputs.back()) {
     throw UsageError(fmt::format("train.loss.blank is {}, but there are {} classes (0 to {})",
                                  config.blank, outputs.back(), outputs.back() - 1));
   }
-  return std::make_unique<Ctc>(config);
+  CtcConfig chosen = config;
+  if (chosen.blank < 0) chosen.blank = context.blank;
+  return std::make_unique<Ctc>(chosen);
+}
+
+at::Tensor greedy_decode(const at::Tensor& outputs, int64_t blank,
+                         const at::Tensor& input_lengths) {
+  const at::Tensor best = outputs.detach().argmax(2).cpu().contiguous();
+  const int64_t rows = best.size(0), times = best.size(1);
+  at::Tensor lengths = at::full({rows}, times, at::kLong);
+  if (input_lengths.defined()) lengths = input_lengths.detach().cpu().to(at::kLong).contiguous();
+  at::Tensor decoded = at::full({rows, times}, data::kIgnoredTarget, at::kLong);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t length = lengths.const_data_ptr<int64_t>()[row];
+    if (length > times) {
+      throw UsageError(fmt::format(
+          "input_lengths has {}, but outputs have {} steps; it counts steps of the outputs", length,
+          times));
+    }
+    const auto* const classes = best.const_data_ptr<int64_t>() + row * times;
+    auto* to = decoded.mutable_data_ptr<int64_t>() + row * times;
+    for (int64_t time = 0; time < length; ++time) {
+      if (classes[time] == blank || (time > 0 && classes[time] == classes[time - 1])) continue;
+      *to++ = classes[time];
+    }
+  }
+  return decoded;
 }
 
 }  // namespace gallop::train

@@ -120,10 +120,12 @@ class Quantile final : public Elementwise {
     return names;
   }
   // The quantile next to the median.
-  at::Tensor point_prediction(const at::Tensor& outputs) const override {
+  at::Tensor predictions(const at::Tensor& outputs, const NamedTensors& batch) const override {
     const auto is_nearer = [](double a, double b) { return std::abs(a - 0.5) < std::abs(b - 0.5); };
     const auto& all = config_.quantiles;
-    return outputs.select(-1, std::min_element(all.begin(), all.end(), is_nearer) - all.begin());
+    if (all.size() == 1) return outputs;
+    return outputs_by_target(outputs, field_of(batch, "target"), outputs_per_target())
+        .select(-1, std::min_element(all.begin(), all.end(), is_nearer) - all.begin());
   }
 
  private:
@@ -165,8 +167,9 @@ class PoissonNll final : public Elementwise {
     if (!config_.log_input) return {};
     return {"log_rate"};
   }
-  at::Tensor point_prediction(const at::Tensor& outputs) const override {
-    return outputs.select(-1, 0).exp();
+  at::Tensor predictions(const at::Tensor& outputs, const NamedTensors& batch) const override {
+    const at::Tensor rates = Loss::predictions(outputs, batch);
+    return config_.log_input ? rates.exp() : rates;
   }
   void check_targets(const std::function<at::Tensor()>& some_targets) const override {
     require_range("poisson-nll", some_targets(), 0, std::numeric_limits<double>::infinity());

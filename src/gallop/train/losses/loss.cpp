@@ -27,13 +27,11 @@ int64_t Loss::expected_count(const at::Tensor& target, int64_t rows) const {
   return rows;
 }
 
-at::Tensor predictions_of(const Loss& loss, const at::Tensor& outputs, const at::Tensor& target) {
-  const auto names = static_cast<int64_t>(loss.output_names().size());
+at::Tensor Loss::predictions(const at::Tensor& outputs, const NamedTensors& batch) const {
+  const auto names = static_cast<int64_t>(output_names().size());
   if (names == 0) return outputs;
-  return loss.point_prediction(outputs_by_target(outputs, target, names));
+  return outputs_by_target(outputs, field_of(batch, "target"), names).select(-1, 0);
 }
-
-at::Tensor Loss::point_prediction(const at::Tensor& outputs) const { return outputs.select(-1, 0); }
 
 std::shared_ptr<const Loss> build_loss(const LossRegistry& losses, const config::Component& chosen,
                                        const LossContext& context) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,10 @@ struct LossTraits {
   /// The field "weight" of a batch multiplies the losses and counts of its samples.
   bool takes_weights = false;
   int64_t ignored = data::kIgnoredTarget;
+  /// What makes the loss infinite for some targets, and what to do about it: added to the error.
+  const char* infinite_because = "";
+  /// The class that stands for no class in outputs that are aligned with sequences of targets.
+  std::optional<int64_t> blank{};
 };
 
 /// The function to minimize, of a model's output and the named fields of its batch ("input",
@@ -88,8 +93,9 @@ class Loss {
   /// The names of the outputs for each target, if these are not its prediction, such as one for
   /// each quantile: outputs then have the sizes of the targets and a last dimension for these.
   virtual std::vector<std::string> output_names() const { return {}; }
-  /// The prediction of the target that follows from such outputs [..., K]: [...].
-  virtual at::Tensor point_prediction(const at::Tensor& outputs) const;
+  /// What metrics compare with the targets of a batch: by default the outputs, or the first one for
+  /// each target if they have names.
+  virtual at::Tensor predictions(const at::Tensor& outputs, const NamedTensors& batch) const;
 
   /// Throws UsageError if the loss is not defined for the values of the data's targets.
   /// `some_targets` reads those of some training samples, [N, ...].
@@ -101,18 +107,16 @@ class Loss {
   virtual NamedTensors tensors() const { return {}; }
 };
 
-/// What metrics compare with targets: Loss::point_prediction() if outputs have names, else the
-/// outputs.
-at::Tensor predictions_of(const Loss& loss, const at::Tensor& outputs, const at::Tensor& target);
-
 /// Properties of data and model that are known when a loss is made.
 struct LossContext {
-  /// Per sample: [C], [T, C], [C, H, W]; for embeddings [views, 0], as the model chooses D. A
-  /// dimension for Loss::output_names() is left out.
+  /// Per sample: [C], [T, C], [C, H, W]. A size is 0 if the model chooses it: [views, 0] for
+  /// embeddings, [0, C] for sequences that are aligned. A dimension for Loss::output_names() is
+  /// left out.
   std::vector<int64_t> output_sizes;
   std::vector<int64_t> target_sizes;  ///< Per sample: [], [T], [H, W].
   c10::ScalarType target_type = c10::ScalarType::Long;
   int64_t classes = 0;  ///< Number of classes; 0: targets are not class labels.
+  int64_t blank = 0;    ///< A class that is no target, for sequences that are aligned.
   c10::Device device = c10::kCPU;
   double label_smoothing = 0;  ///< `train.label_smoothing`.
   /// Counts the training samples of each class; empty if they have no class label each.

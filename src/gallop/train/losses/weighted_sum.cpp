@@ -58,8 +58,8 @@ class WeightedSum final : public Loss {
   std::vector<std::string> output_names() const override {
     return members_.front().loss->output_names();
   }
-  at::Tensor point_prediction(const at::Tensor& outputs) const override {
-    return members_.front().loss->point_prediction(outputs);
+  at::Tensor predictions(const at::Tensor& outputs, const NamedTensors& batch) const override {
+    return members_.front().loss->predictions(outputs, batch);
   }
 
   void check_targets(const std::function<at::Tensor()>& some_targets) const override {

@@ -152,7 +152,7 @@ void visit(config::Visitor& visitor, CalibrationConfig& config) {
 
 std::unique_ptr<Metric> make_calibration_error(const CalibrationConfig& config,
                                                const MetricTask& task) {
-  if (task.has_numbers()) {
+  if (!task.has_scores()) {
     refuse_task("expected-calibration-error", "classes or labels as targets", task);
   }
   return std::make_unique<CalibrationError>(config.bins, task);

@@ -122,7 +122,7 @@ class Averaged final : public OfCounts {
 };
 
 void require_classes(const char* metric, const MetricTask& task) {
-  if (task.has_numbers()) refuse_task(metric, "classes or labels as targets", task);
+  if (!task.has_scores()) refuse_task(metric, "classes or labels as targets", task);
 }
 
 void require_one_class(const char* metric, const MetricTask& task) {

@@ -145,7 +145,7 @@ LabelConfusions ConfusionCounts::of_labels() const {
 }
 
 std::unique_ptr<Metric> make_confusion_matrix(const MetricTask& task) {
-  if (task.has_numbers()) refuse_task("confusion-matrix", "classes or labels as targets", task);
+  if (!task.has_scores()) refuse_task("confusion-matrix", "classes or labels as targets", task);
   return std::make_unique<OfConfusion>(task);
 }
 

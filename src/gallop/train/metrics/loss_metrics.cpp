@@ -182,7 +182,7 @@ std::unique_ptr<Metric> make_bits_per_character(const NoMetricOptions&, const Me
 }
 
 std::unique_ptr<Metric> make_auto_metric(const NoMetricOptions& config, const MetricTask& task) {
-  const bool is_loss = task.target == Target::kTokens || task.has_numbers();
+  const bool is_loss = task.target == Target::kTokens || !task.has_scores();
   return is_loss ? make_loss(config, task) : make_accuracy(config, task);
 }
 

@@ -16,6 +16,7 @@ const char* targets_of(const MetricTask& task) {
     case MetricTask::Target::kLabels: return "any number of labels each";
     case MetricTask::Target::kNumbers: return "numbers";
     case MetricTask::Target::kPairs: return "pairs";
+    case MetricTask::Target::kSequences: return "sequences of classes";
   }
   return "";
 }

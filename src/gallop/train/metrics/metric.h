@@ -22,9 +22,13 @@ struct MetricTask {
     kLabels,   ///< Any number of labels: outputs [N, C] logits, targets [N, C] of 0 and 1.
     kNumbers,  ///< Numbers: outputs and targets [N] or [N, D].
     kPairs,    ///< Embeddings of pairs [N, 2, D]; the target of the first is the second.
+    /// Classes in order, without alignment: outputs are the decoded ones [N, T], targets [N, S];
+    /// both int64 and padded by data::kIgnoredTarget.
+    kSequences,
   };
   Target target = Target::kClasses;
   int64_t classes = 0;                     ///< C; 2 for binary targets.
+  int64_t blank = 0;                       ///< A class that is no target, of sequences.
   std::vector<std::string> class_names{};  ///< May be empty.
   bool tokens_are_characters = false;      ///< Each token is one character.
   bool per_element = false;                ///< There is a target per pixel or position of a sample.
@@ -37,8 +41,10 @@ struct MetricTask {
     return target == Target::kClasses || target == Target::kTokens;
   }
   bool has_classes() const { return are_classes(target); }
-  /// Whether outputs are not scores of classes or labels.
-  bool has_numbers() const { return target == Target::kNumbers || target == Target::kPairs; }
+  /// Whether outputs are scores of classes or labels.
+  bool has_scores() const { return has_classes() || is_binary(); }
+  /// Whether each target is 0 or 1.
+  bool is_binary() const { return target == Target::kBinary || target == Target::kLabels; }
 };
 
 /// A model's outputs for a batch and the batch's targets, on any device. Targets equal to

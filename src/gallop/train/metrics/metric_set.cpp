@@ -31,7 +31,7 @@ std::unique_ptr<Metric> built_for(const MetricRegistry& registry,
 std::unique_ptr<Metric> built_for_some_task(const MetricRegistry& registry,
                                             const config::Component& component) {
   for (const Target target : {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels,
-                              Target::kNumbers, Target::kPairs}) {
+                              Target::kNumbers, Target::kPairs, Target::kSequences}) {
     try {
       return built_for(registry, component, target);
     } catch (const UsageError&) {

@@ -175,7 +175,7 @@ class OneVsRest final : public Metric {
 
 std::unique_ptr<Metric> one_vs_rest(const Curve& curve, const OneVsRestConfig& config,
                                     const MetricTask& task) {
-  if (task.target == Target::kTokens || task.has_numbers()) {
+  if (task.target == Target::kTokens || !task.has_scores()) {
     refuse_task(curve.name, "classes or labels as targets", task);
   }
   return std::make_unique<OneVsRest>(curve, config.average, task);

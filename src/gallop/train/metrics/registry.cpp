@@ -1,5 +1,6 @@
 #include "gallop/train/metrics/calibration.h"
 #include "gallop/train/metrics/class_counts.h"
+#include "gallop/train/metrics/edit_distance.h"
 #include "gallop/train/metrics/loss_metrics.h"
 #include "gallop/train/metrics/metric.h"
 #include "gallop/train/metrics/ranking.h"
@@ -27,6 +28,11 @@ MetricRegistry built_in_metrics() {
            make_average_precision)
       .add("expected-calibration-error", "mean difference of confidence and accuracy",
            make_calibration_error)
+      .add("label-error-rate",
+           "edit distance of predicted sequences, divided by the length of the targets",
+           make_label_error_rate)
+      .add("exact-match", "fraction of sequences that are predicted without an error",
+           make_exact_match)
       .add("mse", "mean squared error", make_mse)
       .add("rmse", "square root of the mean squared error", make_rmse)
       .add("mae", "mean absolute error", make_mae)

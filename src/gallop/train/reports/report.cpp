@@ -2,6 +2,7 @@
 
 #include "gallop/train/metrics/calibration.h"
 #include "gallop/train/metrics/confusion.h"
+#include "gallop/train/metrics/edit_distance.h"
 #include "gallop/train/metrics/pair_figures.h"
 #include "gallop/train/metrics/ranking.h"
 #include "gallop/train/metrics/residuals.h"
@@ -22,6 +23,7 @@ constexpr int64_t kMostCurves = 20;   // Each keeps all distinct scores.
 }  // namespace
 
 constinit const ReportMetric kConfusionMatrix{make_confusion_matrix, kMostCells};
+constinit const ReportMetric kAlignedConfusion{make_aligned_confusion, kMostCells};
 constinit const ReportMetric kConfusionByLabel{make_confusion_matrix};
 constinit const ReportMetric kRocCurves{roc, kMostCurves};
 constinit const ReportMetric kPrecisionRecallCurves{precision_recall, kMostCurves};

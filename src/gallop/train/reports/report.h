@@ -18,6 +18,7 @@ struct ReportMetric {
 };
 
 extern const ReportMetric kConfusionMatrix;        ///< Of classes.
+extern const ReportMetric kAlignedConfusion;       ///< Of sequences of classes.
 extern const ReportMetric kConfusionByLabel;       ///< One for each label.
 extern const ReportMetric kRocCurves;              ///< Of classes or labels, one per sample.
 extern const ReportMetric kPrecisionRecallCurves;  ///< Of classes or labels, one per sample.

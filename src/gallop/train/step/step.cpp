@@ -309,4 +309,6 @@ const compile::CompileReport* TrainStep::compile_report() const {
   return compiled != nullptr ? &compiled->report() : nullptr;
 }
 
+const char* TrainStep::infinite_because() const { return config_.loss->traits().infinite_because; }
+
 }  // namespace gallop::train

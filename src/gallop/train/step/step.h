@@ -104,6 +104,9 @@ class TrainStep {
     return config_.skip_nonfinite || config_.precision == precision::Precision::kFp16;
   }
 
+  /// LossTraits::infinite_because of the loss.
+  const char* infinite_because() const;
+
   /// The graphs of an update without counting correct predictions; `stage` is StagesConfig::only.
   /// Updates nothing, and does not depend on whether the step is compiled.
   compile::GraphStages graphs(const NamedTensors& batch, const std::string& stage,

@@ -13,6 +13,7 @@ struct Prediction {
     kClassPerElement,  ///< A mask, of logits [C, H, W]; for texts a tag per token, of [T, C].
     kNextToken,        ///< The continuation of a text: outputs are logits [T, C].
     kMaskedTokens,     ///< The masked tokens of a text: outputs are logits [T, C].
+    kSequence,         ///< Classes in order, by greedy decoding of logits [T, C].
     kEmbeddings,       ///< Embeddings [views, D]; of two also their cosine similarity.
   };
   Form form = Form::kClass;

@@ -81,7 +81,15 @@ void add_tasks(TaskTable& tasks) {
             .per_element = true,
             .prediction = {Form::kClassPerElement},
             .report = {.metrics = {kConfusionMatrix, kReliabilityDiagram},
-                       .images = Images::kMasks}});
+                       .images = Images::kMasks}})
+      .add({.name = "sequence-recognition",
+            .summary = "classes in order, without alignment (speech, handwriting)",
+            .target = Target::kSequences,
+            .loss = "ctc",
+            .metric = "label-error-rate",
+            .metrics = {"exact-match"},
+            .prediction = {Form::kSequence},
+            .report = {.metrics = {kAlignedConfusion}}});
 }
 
 void add_text_tasks(TaskTable& tasks) {

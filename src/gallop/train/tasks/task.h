@@ -38,6 +38,8 @@ struct Task {
   /// Whether each target is 0 or 1, and each output its logit.
   bool is_binary() const { return has_labels() || target == Target::kBinary; }
   bool has_number_targets() const { return target == Target::kNumbers; }
+  /// Whether a target is a sequence of classes that is aligned with outputs of another length.
+  bool has_sequences() const { return target == Target::kSequences; }
 };
 
 /// Tasks by name.

@@ -32,11 +32,13 @@ std::string default_loss(Target target) {
     case Target::kLabels: return "bce-with-logits";
     case Target::kNumbers: return "mse";
     case Target::kPairs: return "info-nce";
+    case Target::kSequences: return "ctc";
   }
   throw_no_target();
 }
 
 std::string default_metric(Target target) {
+  if (target == Target::kSequences) return "label-error-rate";
   return target == Target::kBinary || target == Target::kLabels ? "f1" : "auto";
 }
 
@@ -48,6 +50,7 @@ Prediction default_prediction(Target target, bool per_element, bool causal) {
     case Target::kLabels: return {Form::kLabels};
     case Target::kNumbers: return {Form::kNumbers};
     case Target::kPairs: return {Form::kEmbeddings};
+    case Target::kSequences: return {Form::kSequence};
   }
   throw_no_target();
 }
@@ -71,6 +74,7 @@ Report default_report(Target target, bool per_element) {
           .metrics = {kConfusionByLabel, kRocCurves, kPrecisionRecallCurves, kReliabilityDiagram}};
     case Target::kNumbers: return {.metrics = {kResiduals}};
     case Target::kPairs: return {.metrics = {kPairRetrieval}};
+    case Target::kSequences: return {.metrics = {kAlignedConfusion}};
   }
   throw_no_target();
 }

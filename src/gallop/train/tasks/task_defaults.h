@@ -13,7 +13,7 @@ namespace gallop::train {
 std::string default_loss(MetricTask::Target target);
 
 /// The name of the metric: "auto", the accuracy of classes and the loss of tokens, numbers and
-/// pairs; "f1" for targets of 0 and 1.
+/// pairs; "f1" for targets of 0 and 1; "label-error-rate" for sequences.
 std::string default_metric(MetricTask::Target target);
 
 /// The outputs of binary targets [1] are shown as two classes. Tokens are masked ones unless
