@@ -99,8 +99,7 @@ ExitCode report_error(const std::exception& error) {
     text = fmt::format("this is a bug in Gallop, please report it: {}", error.what());
     code = ExitCode::kInternal;
   }
-  launch::record_error(text);
-  print_error("gallop: {}\n", text);
+  launch::report_error(text, [&text] { print_error("gallop: {}\n", text); });
   return code;
 }
 

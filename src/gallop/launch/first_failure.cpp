@@ -93,13 +93,15 @@ std::optional<FirstFailure> first_failure(const std::vector<RankReport>& rank_re
     return FirstFailure{.code = ExitCode::kDevice,
                         .rank = waiting->rank,
                         .text = fmt::format("{} timed out waiting for others {}",
-                                            name_of(*waiting, where), place_of(*waiting))};
+                                            name_of(*waiting, where), place_of(*waiting)),
+                        .is_inferred = true};
   }
   return FirstFailure{.code = ExitCode::kDevice,
                       .rank = cause->rank,
                       .text = fmt::format("{} {} {}; rank {} waited for it {}",
                                           name_of(*cause, where), describe_state(cause->state),
-                                          place_of(*cause), waiting->rank, place_of(*waiting))};
+                                          place_of(*cause), waiting->rank, place_of(*waiting)),
+                      .is_inferred = true};
 }
 
 std::string who_stays(const std::vector<RankReport>& rank_reports, const std::string& where) {

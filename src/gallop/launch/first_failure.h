@@ -26,6 +26,9 @@ struct FirstFailure {
   ExitCode code = ExitCode::kDone;
   int rank = 0;
   std::string text;  ///< Which process failed, how and where, in one line.
+  /// Whether the cause is inferred from processes that waited for others: one of these may have
+  /// ended already, which is noticed later.
+  bool is_inferred = false;
 };
 
 /// Determines the root cause of a failure: a process that was killed or ended with an error of its

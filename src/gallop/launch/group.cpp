@@ -116,6 +116,7 @@ class Group {
       : all_processes_(command.all_processes()),
         grace_seconds_(command.grace_seconds),
         end_seconds_(command.end_seconds),
+        cause_seconds_(command.cause_seconds),
         tell_(tell) {
     for (int i = 0; i < command.processes; ++i) {
       members_.emplace_back(command, i, call_logs_.path());
@@ -187,7 +188,12 @@ class Group {
       return;
     }
     const std::vector<RankReport> rank_reports = ask_all();
-    if (const auto first = first_failure(rank_reports, where())) {
+    const auto first = first_failure(rank_reports, where());
+    if (first && first->is_inferred && !all_ended()) {
+      if (!inferred_at_) inferred_at_ = monotonic_seconds();
+      if (monotonic_seconds() - *inferred_at_ < cause_seconds_) return;
+    }
+    if (first) {
       result_ = {.code = first->code,
                  .first_failure = first->text,
                  .reported_error = read_error(call_logs_.path(), first->rank),
@@ -240,11 +246,11 @@ class Group {
 
   TemporaryFolder call_logs_{fs::temp_directory_path(), kCallLogsPrefix};
   int all_processes_;
-  double grace_seconds_, end_seconds_;
+  double grace_seconds_, end_seconds_, cause_seconds_;
   const Tell& tell_;
   std::vector<Member> members_;
   std::vector<std::optional<ChildEnd>> ends_;
-  std::optional<double> asked_at_, first_end_at_;
+  std::optional<double> asked_at_, first_end_at_, inferred_at_;
   GroupEnd result_;
 };
 

@@ -30,6 +30,9 @@ struct GroupCommand {
   std::map<std::string, std::string> variables{};
   double grace_seconds = 30;  ///< Between SIGTERM and SIGKILL.
   double end_seconds = 60;    ///< Between the first successful end and the last.
+  /// Between a failure of a process that waited for others and the end of the one that caused it,
+  /// whose connections close before its end can be noticed.
+  double cause_seconds = 2;
 
   int all_processes() const { return world_size == 0 ? processes : world_size; }
 };

@@ -29,6 +29,13 @@ void record_error(const std::string& text) {
   }
 }
 
+void report_error(const std::string& text, const std::function<void()>& print) {
+  const bool is_rank0 = process_environment()("RANK") == "0";
+  if (is_rank0) print();
+  record_error(text);
+  if (!is_rank0) print();
+}
+
 std::string read_error(const fs::path& folder, int rank) {
   const fs::path file = file_of(folder, std::to_string(rank));
   std::error_code ignored;

@@ -61,6 +61,7 @@ TEST(FirstFailure, HasItsOwnExitCode) {
       {rank_report(0, kLost, {kFailed}), rank_report(1, ChildEnd{.exit_code = 3}, {kDone})},
       "of 2 on a");
   ASSERT_TRUE(first);
+  EXPECT_FALSE(first->is_inferred);
   EXPECT_EQ(first->code, ExitCode::kData);
   EXPECT_EQ(first->text,
             "rank 1 of 2 on a (process 101) ended with exit code 3 at step 9, after call 19, sum "
@@ -87,6 +88,11 @@ TEST(FirstFailure, IsTheRankFurthestBehind) {
                      rank_report(2, kLost, {kDone, kFailed})}),
             "rank 1 of 3 on a (process 101) does not answer at step 9, after call 19, sum of 1.0 "
             "MiB; rank 2 waited for it at step 10, in call 20, sum of 1.0 MiB");
+}
+
+TEST(FirstFailure, IsInferredFromRanksThatWaited) {
+  EXPECT_TRUE(first_failure({rank_report(0, kLost, {kFailed}), rank_report(1, {}, {kDone})}, "of 2")
+                  ->is_inferred);
 }
 
 TEST(FirstFailure, IsOnAnotherHostIfAllOfThisHostWaited) {

@@ -10,6 +10,8 @@
 
 #include "gallop/base/affinity.h"
 #include "gallop/base/temporary_folder.h"
+#include "gallop/launch/call_log.h"
+#include "gallop/launch/reported_error.h"
 
 namespace gallop::launch {
 namespace {
@@ -33,6 +35,11 @@ class Shells {
   }
   Shells& with_end(double seconds) {
     command_.end_seconds = seconds;
+    return *this;
+  }
+
+  Shells& with_cause(double seconds) {
+    command_.cause_seconds = seconds;
     return *this;
   }
 
@@ -104,6 +111,21 @@ TEST(Group, PrintsAnErrorOfRank0ThatIsStoppedBeforeItHasPrintedIt) {
   EXPECT_EQ(shells.lines, Lines{"gallop: no\nroom"});
 }
 
+// What rank 0 has recorded is printed by no other, so that it must have been printed.
+TEST(ReportedError, IsPrintedFirstByRank0AndRecordedFirstByOthers) {
+  const TemporaryFolder folder(std::filesystem::temp_directory_path(), "gallop-group-");
+  setenv(kCallLogsVariable, folder.path().c_str(), 1);
+  for (const int rank : {0, 1}) {
+    setenv("RANK", std::to_string(rank).c_str(), 1);
+    std::string recorded = "not printed";
+    report_error("no room", [&] { recorded = read_error(folder.path(), rank); });
+    EXPECT_EQ(recorded, rank == 0 ? "" : "no room");
+    EXPECT_EQ(read_error(folder.path(), rank), "no room");
+  }
+  unsetenv("RANK");
+  unsetenv(kCallLogsVariable);
+}
+
 TEST(Group, StopsTheOthersIfOneFails) {
   Shells shells(
       3, "if [ $RANK = 1 ]; then exit 3; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
@@ -119,6 +141,23 @@ TEST(Group, ReportsTheSignalThatKilledARank) {
   const GroupEnd end = shells.run();
   EXPECT_EQ(end.code, ExitCode::kDevice);
   EXPECT_NE(end.first_failure.find("was killed by SIGKILL"), std::string::npos);
+}
+
+// Rank 0 has lost its connection to rank 1, whose end is noticed only after that of rank 0.
+TEST(Group, FindsTheKilledRankThoughOthersEndFirst) {
+  const TemporaryFolder folder(std::filesystem::temp_directory_path(), "gallop-group-");
+  CallLog log(folder.path(), 0);
+  log.begin(1, "step 1", "sum of 8 bytes");
+  log.end(1, Call::State::kFailed);
+  const std::string id = (folder.path() / "id").string();
+  Shells shells(2, "if [ $RANK = 0 ]; then cp " + (folder.path() / "0").string() +
+                       " $GALLOP_CALL_LOGS; echo $$ >" + id + ".new; mv " + id + ".new " + id +
+                       "; exit 4; fi; until [ -e " + id + " ] && ! kill -0 $(cat " + id +
+                       ") 2>/dev/null; do sleep 0.01; done; kill -KILL $$");
+  const GroupEnd end = shells.with_cause(300).run();
+  EXPECT_EQ(end.code, ExitCode::kDevice);
+  EXPECT_NE(end.first_failure.find("was killed by SIGKILL"), std::string::npos)
+      << end.first_failure;
 }
 
 TEST(Group, DoesNotWaitForARankThatHangsAtItsEnd) {
