@@ -42,8 +42,9 @@ class PredictionPrinter {
   // `logits` [T, C], a row for each of the tokens.
   void print_tags(const std::string& name, const std::vector<std::string>& tokens,
                   const at::Tensor& logits) const;
-  // `embeddings` [views, D].
+  // `logits` [T, C].
   void print_sequence(const std::string& name, const at::Tensor& logits) const;
+  // `embeddings` [views, D].
   void print_embeddings(const std::string& name, const at::Tensor& embeddings) const;
   void print_mask(const std::string& name, const at::Tensor& classes) const;
   std::string write_mask(const std::string& name, const at::Tensor& classes) const;

@@ -81,8 +81,7 @@ class ArraysModule final : public DataModule {
 
  private:
   const NpyArray& array(const ArrayFiles& part, const std::string& name) const {
-    const auto found = part.arrays().find(name);
-    if (found != part.arrays().end()) return found->second;
+    if (const NpyArray* const found = find_array(part, name)) return *found;
     Names names;
     for (const auto& [known, array] : part.arrays()) names.push_back(known);
     const std::string nearest = nearest_name(name, names);

@@ -86,7 +86,8 @@ std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
 /// Images must have one output each, text one output per token.
 void require_images(const Task& task, const std::string& model);
 void require_text(const Task& task, const std::string& model);
-/// Throws UsageError if samples have several views, each with an embedding.
+/// Throws UsageError if outputs are sequences, or if samples have several views, each with an
+/// embedding.
 void require_one_output(const Task& task, const std::string& model);
 /// Throws UsageError if the data have categories as indices, which the model does not read.
 void require_no_categories(const Task& task, const std::string& model);
